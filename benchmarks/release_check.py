@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -68,11 +69,14 @@ def tested(rows: IntArray, letters: IntArray, mechanisms: list[Mechanism]) -> Fi
     return fit_of_release(mechanisms, law, observed, same_people=True)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Print how many releases of each kind are refused."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--releases", type=int, default=1000)
-    releases = parser.parse_args().releases
+    parser.add_argument("--out", type=Path, help="unused: the figures are printed")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args(argv)
+    releases = 5 if options.quick else options.releases
     letters, mechanisms = people()
     rng, bits = np.random.default_rng(1), random_bits(2)
     honest = copied = 0

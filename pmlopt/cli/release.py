@@ -14,6 +14,7 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.publishing import Plan, ReleaseDraft
+    from pmlopt.publishing.folder import ReleaseFile
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class OneRelease:
         tuple[str, ...], Opt("Without a plan: the column; several are released as one tuple.", "--column")
     ] = ()
     epsilon: Annotated[float | None, Opt("With --column: the PML bound in nats.")] = None
-    confidence: Annotated[float | None, Opt(
+    delta: Annotated[float | None, Opt(
         "With --epsilon: the data are a sample; the bound holds for its population but with this probability."
     )] = None  # fmt: skip
     utility: Annotated[str | None, Opt("With --column: what stays useful: hamming, absolute, ...")] = None
@@ -34,7 +35,8 @@ class OneRelease:
     keep: Annotated[tuple[str, ...], Opt("A column that stays, in clear. Give it once for each.")] = ()
     drop: Annotated[tuple[str, ...], Opt("A column that is not released. Give it once for each.")] = ()
     total: Annotated[
-        float | None, Opt("The largest level of all together, in nats: above it nothing is written.")
+        float | None,
+        Opt("The largest level of all that leaves, in clear too, in nats: above it nothing is written."),
     ] = None
 
     def plan(self) -> Plan:
@@ -43,7 +45,7 @@ class OneRelease:
 
         if not self.columns:
             raise InputError("give --column NAME for one release, or --plan FILE for several")
-        keys = ("epsilon", "confidence", "utility")
+        keys = ("epsilon", "delta", "utility")
         table = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
         if self.mechanism_file is not None:
             table["mechanism"] = str(self.mechanism_file)
@@ -90,12 +92,15 @@ def release_command(
             law=None if plan.law is None else plan.folder / plan.law, drop_missing=missing == "drop",
             form=form.form,
         )  # fmt: skip
+    told = draft.described()
     if not as_json:
-        _print(draft)
-    if draft.exceeds:
+        _print(told, draft)
+    elif output is None or told.exceeds:
+        echo_json(plain(told))
+    if told.exceeds:
         say(
-            f"The total would be exceeded: {draft.levels.together:.6g} nats, and {draft.total:.6g} are "
-            "allowed. Nothing is written: lower an epsilon, or release fewer columns.",
+            f"The total would be exceeded: the release {told.beyond}, and {draft.total:.6g} nats are "
+            "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
             err=True,
         )
         sys.exit(CLAIM_FAILS)
@@ -111,7 +116,7 @@ def release_command(
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
     """Complain of what cannot be read or written."""
-    from pmlopt.core.files import is_standard
+    from pmlopt.core.files import check_target, is_standard
 
     if (output is None) != dry_run:
         raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
@@ -121,12 +126,13 @@ def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
         if output.exists():
             raise InputError(f"{output}: is there already: name a folder that is not")
         check_apart([output], [data])
+        check_target(output)
 
 
-def _print(draft: ReleaseDraft) -> None:
+def _print(told: ReleaseFile, draft: ReleaseDraft) -> None:
     from pmlopt.publishing.page import sections
 
-    for one in sections(draft):
+    for one in sections(told, draft.made):
         if not one.warn:
             say(one.title)
         for line in one.lines:
@@ -140,7 +146,8 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
     """Check a release from its FOLDER alone.
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
-    the released file can have come from the mechanisms. Exits with 1 when a claim fails.
+    the released file can have come from the mechanisms. Exits with 1 when a claim fails, and with 0 where a
+    part cannot be checked from the folder, which is said.
     """
     from pmlopt.publishing import check
 
@@ -166,7 +173,7 @@ def example_command(target: Annotated[Path, Arg("FILE")]) -> None:
     """
     from pmlopt.publishing.example import write_example
 
-    if target.exists():
-        raise InputError(f"{target}: is there already: name a file that is not")
+    if target.exists() or target.suffix.lower() != ".csv":
+        raise InputError(f"{target}: is there already, or ends otherwise: name a new file that ends in .csv")
     write_example(target)
     say(f"{target}: 45,000 made-up people, drawn from counts of the Adult data (education by sex).")

@@ -204,6 +204,20 @@ def few(labels: Sequence[Label]) -> str:
     return _FEW.repr(tuple(labels))
 
 
+def said(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
+    """Labels in a sentence: all of a few, the first of many and how many others; empty text in quotes.
+
+    Examples:
+        >>> said(["a", "", 3]), said(range(9)), said(["x", "y"], word="or")
+        ("a, '' and 3", '0, 1, 2, 3, 4 and 4 others', 'x or y')
+    """
+    every = list(labels)
+    parts = [shown(str(label)) if str(label) else "''" for label in every]
+    left = len(parts) - most
+    parts = parts if left <= 0 else [*parts[:most], "1 other" if left == 1 else f"{left} others"]
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
 def shown(text: str) -> str:
     r"""A text as one line for a terminal or a picture: line ends, control codes and what is no text escaped.
 

@@ -41,7 +41,7 @@ def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:
         >>> {name: round(level, 6) for name, level in found.levels.items()}["ldp"]  # log 3
         1.098612
         >>> print(found.outcomes[0])
-        If the output is 0, the letter is 0 with probability 0.75; before it was 0.5.
+        If the output is 0, the true value is 0 with probability 0.75; before it was 0.5.
     """
     p, m = paired(prior, mechanism)
     lower, upper = lip_levels(p, m)

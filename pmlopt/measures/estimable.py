@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, few
+from pmlopt.core.arrays import FloatArray, Label, few, said
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 
@@ -40,8 +40,10 @@ class Estimable:
         size = len(self.mechanism.inputs)
         told = f"all {size} frequencies" if self.rank == size else f"rank {self.rank} of {size}"
         if self.rank < size:
-            told += f", the frequency of {few(self.letters)}" if self.letters else ", of no single letter"
-        return told + (f"; {few(self.never)} never occur" if self.never else "")
+            told += f", the frequency of {said(self.letters)}" if self.letters else ", of no single letter"
+        return told + (
+            f"; {said(self.never)} never occur{'s' * (len(self.never) == 1)}" if self.never else ""
+        )
 
     @cached_property
     def range(self) -> FloatArray:
@@ -81,7 +83,7 @@ def estimable(mechanism: MechanismLike) -> Estimable:
         >>> found.rank, found.basis.tolist(), found.letters, found.never
         (2, [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]], (2,), (2,))
         >>> print(found)
-        rank 2 of 3, the frequency of (2,); (2,) never occur
+        rank 2 of 3, the frequency of 2; 2 never occurs
     """
     m = as_mechanism(mechanism)
     left, sizes, _ = np.linalg.svd(m.matrix)

@@ -8,10 +8,21 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, few
+from pmlopt.core.arrays import FloatArray, Label, said
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PriorError
+
+NOTHING = 1e-12
+"""Leakage in nats up to which an outcome is said to tell nothing: rounding."""
+
+NEARLY = 0.99
+"""The posterior from which on a value is called almost certain."""
+
+
+def _share(probability: float) -> str:
+    """A probability with four digits, and never 1 for what is less."""
+    return "more than 0.9999" if 0.9999 < probability < 1 else f"{probability:.4g}"
 
 
 def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
@@ -58,28 +69,28 @@ class OutcomeTells:
     @property
     def identifies(self) -> bool:
         """Whether only one letter can have led to it."""
-        return self.after == 1.0
+        return self.after == 1.0 and self.before < 1.0
 
     @property
     def row(self) -> tuple[str, ...]:
         """Outcome, its probability, letter, probability before and after, and leakage, as text."""
-        after = "certain" if self.identifies else f"{self.after:.4g}"
+        after = "certain" if self.identifies else _share(self.after)
         leakage = "0 nats" if self.leakage < 5e-10 else f"{self.leakage:.6g} nats"
-        told = f"{self.probability:.4g}", str(self.letter), f"{self.before:.4g}"
-        return str(self.output), *told, after, leakage
+        told = f"{self.probability:.4g}", said([self.letter]), f"{self.before:.4g}"
+        return said([self.output]), *told, after, leakage
 
     def __str__(self) -> str:
         """A sentence.
 
         Examples:
             >>> print(what_outcomes_tell([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])[0])
-            If the output is 0, the letter is 0 with probability 0.75; before it was 0.5.
+            If the output is 0, the true value is 0 with probability 0.75; before it was 0.5.
         """
-        text = f"If the output is {self.output}, the letter is {self.letter} "
-        text += "with certainty" if self.identifies else f"with probability {self.after:.4g}"
-        text += f"; before it was {self.before:.4g}."
+        text = f"If the output is {said([self.output])}, the true value is {said([self.letter])} "
+        text += "with certainty" if self.identifies else f"with probability {_share(self.after)}"
+        text += f"; before it was {_share(self.before)}."
         if self.excluded and not self.identifies:
-            text += f" It cannot be {few(self.excluded)}."
+            text += f" It cannot be {said(self.excluded, word='or')}."
         return text
 
 
@@ -149,21 +160,21 @@ def outcome_warnings(tells: Sequence[OutcomeTells]) -> tuple[str, ...]:
 
     Examples:
         >>> outcome_warnings(what_outcomes_tell([0.5, 0.5], [[1, 0], [0, 1]]))[0]
-        'Whoever sees the output 0 or 1 knows the letter with certainty.'
+        'Whoever sees the output 0 or 1 knows the true value with certainty.'
     """
     if len(tells) == 1:
-        return (f"Only the output {tells[0].output} ever occurs: it tells nothing.",)
+        only = said([tells[0].output])
+        return (f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",)
+    if all(one.leakage < NOTHING for one in tells):
+        return ("No outcome tells anything: the released values have nothing to do with the true ones.",)
     certain = [one.output for one in tells if one.identifies]
+    nearly = [one.output for one in tells if NEARLY < one.after < 1.0 and one.before < NEARLY]
     ruling = [one.output for one in tells if one.excluded and not one.identifies]
     found = []
     if certain:
-        found.append(f"Whoever sees the output {_either(certain)} knows the letter with certainty.")
+        found.append(f"Whoever sees the output {said(certain, 3, 'or')} knows the true value with certainty.")
+    if nearly:
+        found.append(f"Whoever sees the output {said(nearly, 3, 'or')} is almost certain of the true value.")
     if ruling:
-        found.append(f"The output {_either(ruling)} rules at least one letter out.")
+        found.append(f"The output {said(ruling, 3, 'or')} rules at least one value out.")
     return tuple(found)
-
-
-def _either(outputs: list[Label]) -> str:
-    shown = [str(output) for output in outputs[:3]]
-    shown += [f"one of {len(outputs) - 3} others"] if len(outputs) > 3 else []
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" or {shown[-1]}"

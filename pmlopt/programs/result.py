@@ -150,7 +150,7 @@ class Result(Generic[C_co]):
         Examples:
             >>> from pmlopt import PML, design, solve
             >>> print(solve(design([0.5, 0.5], PML(0.2), "hamming")).summary().splitlines()[1])
-            If the output is 0, the letter is 0 with probability 0.6107; before it was 0.5.
+            If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
         told = [str(one) for one in self.tells[:3]]
         return "\n".join([str(self), *told, *outcome_warnings(list(self.tells))])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import stat
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -11,19 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label, few
-from pmlopt.core.labels import label_key, places_of
+from pmlopt.core import files
+from pmlopt.core.arrays import Label, said
+from pmlopt.core.labels import label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.tables.counting import tuples_of, with_letter
 from pmlopt.data.tables.reading import Table, column_place, open_table
-from pmlopt.errors import FileFormatError, InputError, PmloptError
+from pmlopt.data.tables.streams import CsvForm
+from pmlopt.errors import FileFormatError, InputError
 from pmlopt.measures.leakage import level_rounding
 from pmlopt.programs.certificate import FLOATS, Claim, Verdict
+from pmlopt.programs.result import Result
 from pmlopt.publishing.fit import FALSE_ALARMS, POWER, Fit, fit_of_release
-from pmlopt.publishing.folder import ReleaseFile, digests_of
+from pmlopt.publishing.folder import DESCRIPTION, REPORTS, SYSTEM, ReleaseFile, digests_of
+from pmlopt.publishing.page import pages
 from pmlopt.releases.applying import ColumnRelease
 from pmlopt.releases.attributes import attribute_levels
-from pmlopt.releases.joint import check_size
+from pmlopt.verification.loading import load
 from pmlopt.verification.verifying import read_saved, trusted_mechanism, verify_file
 
 BYTES = "bytes"
@@ -32,9 +37,10 @@ BYTES = "bytes"
 def check(folder: str | os.PathLike[str]) -> Verdict:
     """Decide every claim of a release again, from its folder alone.
 
-    The digest of each file; the certificate of each mechanism; the levels alone, with all others, and
-    together, from the matrices and the joint law; the columns and labels of the released file; and by two
-    tests (`fit_of_release`) whether its rows can have come from the mechanisms.
+    The digest of each file, and that there are no others; the certificate of each mechanism; the levels
+    alone, with all others, and together, from the matrices and the joint law; the report; the columns and
+    labels of the released file; and by two tests (`fit_of_release`) whether its rows can have come from the
+    mechanisms. The joint law is the releaser's word, and so is what columns in clear tell.
 
     Args:
         folder: that `release` made.
@@ -51,50 +57,92 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
         >>> out = pathlib.Path(place.name) / "out"
         >>> _ = release(people, {"ill": response}, out, seed=1)
         >>> [claim.name for claim in check(out).parts if not claim.holds]
-        ['mechanisms/ill.json']
+        ['mechanisms/ill.json', 'random']
 
-        That matrix has no certificate: it claims nothing by itself, and what is released by it does.
+        That matrix has no certificate, and a seed is for tests.
 
         >>> place.cleanup()
     """
     place = Path(folder)
+    if place.is_file():
+        raise FileFormatError(f"{folder}: is a file: `pmlopt verify` checks saved results, and this a folder")
+    place = place.resolve()
+    _regular(place, DESCRIPTION)
     described = ReleaseFile.read(place)
-    mechanisms = [trusted_mechanism(_inside(place, part.mechanism)) for part in described.parts]
+    for part in described.parts:
+        trusted_mechanism(_regular(place, part.mechanism))
+    made = [load(place / part.mechanism) for part in described.parts]
     return Verdict(
         "release",
-        f"all releases together leak at most {described.together:.6g} nats",
-        tuple(_claims(place, described, mechanisms)),
+        f"claims that all releases together leak at most {described.together:.6g} nats, under the shares "
+        "that the releaser states",
+        tuple(_claims(place, described, made)),
     )
 
 
-def _claims(place: Path, described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    yield _digests(place, described)
+def _claims(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Iterator[Claim]:
+    mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
+    yield _files(place, described)
     for part in described.parts:
         yield from _certificate(place, part.mechanism)
     yield from _levels(described, mechanisms)
+    yield _report(place, described, made)
+    draws = described.random == SYSTEM
+    text = f"drawn from {described.random}, says the releaser{'' if draws else ': a seed undoes the noise'}"
+    yield Claim("random", draws, BYTES, text)
     releases = [
         ColumnRelease(one, part.columns) for one, part in zip(mechanisms, described.parts, strict=True)
     ]
     yield from _file(place, described, releases)
-    if described.in_clear:
+    if described.kept:
+        covered = {*((name,) for name in described.kept), described.kept} <= {
+            one.columns for one in described.in_clear
+        }
         text = "what the columns in clear tell needs the data: it is not checked"
-        yield Claim("in clear", None, FLOATS, text)
+        yield Claim("in clear", None if covered else False, FLOATS,
+                    text if covered else "what some columns in clear tell is not said")  # fmt: skip
 
 
-def _inside(folder: Path, name: str) -> Path:
-    path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
-        raise FileFormatError(f"{folder}: names a file outside of it: {name!r}")
+def _report(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Claim:
+    """That the report says what follows from the description and the mechanisms."""
+    from pmlopt import __version__
+
+    written = [files.read_bytes(_regular(place, name)) for name in REPORTS]
+    if written == list(pages(described, made)):
+        return Claim("report", True, BYTES, "says what follows from the rest")
+    if described.version != __version__:
+        return Claim("report", None, BYTES, f"was written by version {described.version}: not checked")
+    return Claim("report", False, BYTES, "says something else than what follows from the rest")
+
+
+def _regular(folder: Path, name: str) -> Path:
+    """A file of the folder itself.
+
+    Raises:
+        FileFormatError: it is outside, or no file.
+    """
+    try:
+        path = folder / name
+        inside = path.resolve().is_relative_to(folder) and stat.S_ISREG(path.lstat().st_mode)
+    except (OSError, ValueError, RuntimeError):
+        inside = False
+    if not inside:
+        raise FileFormatError(f"{folder}: has no file of its own named {name!r:.80}")
     return path
 
 
-def _digests(place: Path, described: ReleaseFile) -> Claim:
-    found, said = digests_of(place), dict(described.digests)
-    wrong = sorted(name for name in found.keys() | said.keys() if found.get(name) != said.get(name))
-    text = (
-        f"all {len(said)} files are as they were" if not wrong else f"changed, new or missing: {few(wrong)}"
+def _files(place: Path, described: ReleaseFile) -> Claim:
+    found, told = digests_of(place), dict(described.digests)
+    own = {described.data, *REPORTS, *(part.mechanism for part in described.parts)}
+    wrong = sorted(
+        name
+        for name in found.keys() | told.keys() | own
+        if found.get(name) != told.get(name) or name not in own
     )
-    return Claim("files", not wrong, BYTES, text)
+    text = f"the {len(own)} files that belong to it match their digests"
+    return Claim(
+        "files", not wrong, BYTES, text if not wrong else f"changed, missing or none of its: {said(wrong)}"
+    )
 
 
 def _certificate(place: Path, name: str) -> Iterator[Claim]:
@@ -109,7 +157,7 @@ def _certificate(place: Path, name: str) -> Iterator[Claim]:
 
 
 def _levels(described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    people = _people(described, mechanisms)
+    people = described.counts(mechanisms)
     rows = [np.flatnonzero(people.sum(axis=tuple({*range(people.ndim)} - {k}))) for k in range(people.ndim)]
     parts = [
         Mechanism(one.matrix[own], [one.inputs[row] for row in own], one.outputs)
@@ -122,9 +170,10 @@ def _levels(described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> Iterator
         yield _at_most(f"level of {name} with all others", part.with_all, each)
     yield _at_most("level together", described.together, levels.together)
     if described.total is not None:
-        holds = levels.together <= described.total
-        text = f"{levels.together:.6g} of {described.total:.6g} nats"
-        yield Claim("total", holds, FLOATS, text, described.total, levels.together)
+        most = max(levels.together, math.inf if described.everything is None else described.everything)
+        told = ", as it says of columns in clear" if described.kept else ""
+        text = f"{most:.6g} of {described.total:.6g} nats{told}"
+        yield Claim("total", most <= described.total, FLOATS, text, described.total, most)
 
 
 def _at_most(name: str, claimed: float, found: float) -> Claim:
@@ -133,28 +182,15 @@ def _at_most(name: str, claimed: float, found: float) -> Claim:
     return Claim(name, bool(holds), FLOATS, text, claimed, found)
 
 
-def _people(described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> IntArray:
-    """The counts of the letters as an array with an axis for each mechanism."""
-    check_size(math.prod(len(one.inputs) for one in mechanisms))
-    people = np.zeros([len(one.inputs) for one in mechanisms], dtype=np.int64)
-    for letters, count in zip(described.letters, described.people, strict=True):
-        if len(letters) != len(mechanisms):
-            raise FileFormatError(f"the letters {letters!r} are none of this release")
-        place = tuple(
-            places_of([letter], one.inputs, "the letters of the release", FileFormatError)[0]
-            for letter, one in zip(letters, mechanisms, strict=True)
-        )
-        people[place] += count
-    return people
-
-
 def _file(place: Path, described: ReleaseFile, releases: Sequence[ColumnRelease]) -> Iterator[Claim]:
     """What is claimed of the released file."""
     written = [name for one in releases for name, _ in one.released]
-    with open_table(_inside(place, described.data)) as table:
-        extra = sorted(set(table.names) ^ {*written, *described.kept})
+    form = CsvForm(described.delimiter, "utf-8")
+    with open_table(_regular(place, described.data), form) as table:
+        told = sorted([*written, *described.kept])
+        extra = sorted(set(table.names) ^ set(told)) or (table.names if sorted(table.names) != told else [])
         text = (
-            "as the description says" if not extra else f"of the file or the description alone: {few(extra)}"
+            "as the description says" if not extra else f"of the file or the description alone: {said(extra)}"
         )
         yield Claim("columns", not extra, BYTES, text)
         if extra:
@@ -166,34 +202,41 @@ def _file(place: Path, described: ReleaseFile, releases: Sequence[ColumnRelease]
             yield Claim("labels", False, BYTES, str(error))
             return
     mechanisms = [one.mechanism for one in releases]
-    people = _people(described, mechanisms)
-    told = rows == described.rows and (not described.same_people or rows == people.sum())
+    people = described.counts(mechanisms)
+    agree = rows == described.rows and (not described.same_people or rows == people.sum())
     text = f"{rows:,} rows, {described.rows:,} claimed, and the letters of {people.sum():,} people"
-    yield Claim("rows", bool(told), BYTES, text)
-    try:
-        fit = fit_of_release(mechanisms, people / people.sum(), observed, same_people=described.same_people)
-    except PmloptError as error:
-        yield Claim("fit", None, FLOATS, str(error))
-        return
-    yield from fit_claims(fit)
+    yield Claim("rows", bool(agree), BYTES, text)
+    fit = fit_of_release(mechanisms, people / people.sum(), observed, same_people=described.same_people)
+    yield from fit_claims(fit, described.same_people)
 
 
-def fit_claims(fit: Fit) -> Iterator[Claim]:
-    """The tests of whether rows came from the mechanisms, as claims."""
+def fit_claims(fit: Fit, same_people: bool) -> Iterator[Claim]:
+    """The tests of whether rows came from the mechanisms; of the shares of other people nothing follows."""
     if fit.impossible:
-        text = f"outcomes that the mechanisms never give: {few([few(one) for one in fit.impossible])}"
+        text = f"outcomes that the mechanisms never give: {said([said(one) for one in fit.impossible])}"
         yield Claim("possible", False, FLOATS, text)
-    asked = f"refused below {FALSE_ALARMS:g}"
-    text = f"Pearson's test of all outcomes has the p-value {fit.p_value:.3g}, {asked}"
-    yield Claim("fit", fit.p_value >= FALSE_ALARMS, FLOATS, text, None, fit.p_value)
+    asked = (
+        f"refused below {FALSE_ALARMS:g}" if same_people else "under the shares of other people: not decided"
+    )
+    text = f"the least likely count of an outcome has a p-value of {_bound(fit.p_value)}, {asked}"
+    yield Claim("fit", fit.p_value >= FALSE_ALARMS if same_people else None, FLOATS, text, None, fit.p_value)
     if fit.raw_p_value is None:
+        text = "no output reads like a value of the column: rows copied from the data would not be outputs"
+        yield Claim("no raw rows", True, BYTES, text)
         return
     power = (
         "this test would not find even a file of raw rows" if fit.detectable is None else
         f"it finds a share of {fit.detectable:.2%} of raw rows with probability {POWER:g}"
     )  # fmt: skip
-    text = f"the p-value against copied rows is at most {fit.raw_p_value:.3g}, {asked}; {power}"
-    yield Claim("no raw rows", fit.raw_p_value >= FALSE_ALARMS, FLOATS, text, None, fit.raw_p_value)
+    text = (
+        f"the test for rows copied from the data has a p-value of {_bound(fit.raw_p_value)}, {asked}; {power}"
+    )
+    holds = fit.raw_p_value >= FALSE_ALARMS if same_people else None
+    yield Claim("no raw rows", holds, FLOATS, text, None, fit.raw_p_value)
+
+
+def _bound(p_value: float) -> str:
+    return "1" if p_value >= 1 else f"at most {p_value:.3g}"
 
 
 def _outcomes(
@@ -217,7 +260,7 @@ def _outcomes(
             del cells[: len(own)]
             if (found := outputs.get(label_key(own), outputs.get(tuple(map(str, own))))) is None:
                 raise InputError(
-                    f"{table.where}: {few(own)} is no output of the mechanism of {few(release.columns)}"
+                    f"{table.where}: {said(own)} is no output of the mechanism of {said(release.columns)}"
                 )
             outcome.append(found)
         observed[tuple(part[0] for part in outcome)] += number

@@ -6,45 +6,43 @@ import math
 import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.core.arrays import IntArray, Label, Positions, nonnegative, said
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.tables.counting import pairs_in
 from pmlopt.data.tables.reading import column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.errors import InputError
-from pmlopt.measures.posterior import OutcomeTells, what_outcomes_tell
 from pmlopt.programs.result import Result
-from pmlopt.publishing.folder import InClear
+from pmlopt.publishing.folder import FORMAT, MECHANISMS, SYSTEM, InClear, Part, ReleaseFile, occurring
 from pmlopt.releases.applying import ColumnRelease, input_codes
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size
+from pmlopt.verification.loading import load
 from pmlopt.verification.verifying import trusted_mechanism
 
 Columns: TypeAlias = str | tuple[str, ...]
 Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False, eq=False)
 class ReleaseDraft:
     """A release that has not been drawn: what it will tell of whom.
 
     Attributes:
         data: the data file or frame.
         releases: the mechanisms with their columns.
-        made: what each of them was given as: a `Result`, or a file of one, keeps its certificate.
+        made: each as it is saved: a `Result` has its certificate.
         kept, dropped: the other columns.
-        law: (N_1, ..., N_k) the joint law of the letters, an axis for each release.
         people: how many people have each tuple of letters: (N_1, ..., N_k) counts.
         same_people: whether they are those whose data are released.
+        rows: how many rows are released.
         levels: what all releases leak together, and about each part.
         in_clear: what the kept columns tell, each by itself, and then all of them.
         total: the largest joint level that is allowed; None for any.
@@ -53,11 +51,12 @@ class ReleaseDraft:
 
     data: Any
     releases: tuple[ColumnRelease, ...]
-    made: tuple[Made, ...]
+    made: tuple[Mechanism | Result[Any], ...]
     kept: tuple[str, ...]
     dropped: tuple[str, ...]
     people: IntArray
     same_people: bool
+    rows: int
     levels: AttributeLevels
     in_clear: tuple[InClear, ...]
     total: float | None = None
@@ -65,22 +64,47 @@ class ReleaseDraft:
     drop_missing: bool = False
     form: CsvForm | None = None
 
-    @property
-    def law(self) -> FloatArray:
-        """(N_1, ..., N_k) the joint law of the letters."""
-        return np.asarray(self.people / self.people.sum())
+    def __repr__(self) -> str:
+        """The columns and their joint level, and none of the data."""
+        names = said(name for one in self.releases for name in one.columns)
+        return f"<ReleaseDraft of {names}: {self.levels.together:.6g} nats together>"
 
-    @property
-    def exceeds(self) -> bool:
-        """Whether the joint level is above the total."""
-        return self.total is not None and self.levels.together > self.total
+    def described(
+        self, name: str = "released.csv", delimiter: str = ",", left_out: int = 0, seed: int | None = None
+    ) -> ReleaseFile:
+        """What `release.json` says, but for the digests; nothing of it depends on the draws."""
+        from pmlopt import __version__
 
-    @cached_property
-    def tells(self) -> tuple[tuple[OutcomeTells, ...], ...]:
-        """For each part, what each of its outcomes tells of its letter."""
-        return tuple(
-            tuple(what_outcomes_tell(*occurring(self.people, place, release.mechanism)))
-            for place, release in enumerate(self.releases)
+        places = np.argwhere(self.people > 0)
+        inputs = [release.mechanism.inputs for release in self.releases]
+        names = file_names(self.releases)
+        return ReleaseFile(
+            format=FORMAT,
+            title=self.title,
+            version=__version__,
+            data=name,
+            delimiter=delimiter,
+            rows=self.rows,
+            left_out=left_out,
+            random=SYSTEM if seed is None else "a seed, for tests only",
+            parts=tuple(
+                Part(release.columns, f"{MECHANISMS}/{file}.json", alone, with_all)
+                for release, file, alone, with_all in zip(
+                    self.releases, names, self.levels.alone, self.levels.each, strict=True
+                )
+            ),
+            together=self.levels.together,
+            total=self.total,
+            kept=self.kept,
+            dropped=self.dropped,
+            in_clear=self.in_clear,
+            same_people=self.same_people,
+            letters=tuple(
+                tuple(letters[place] for letters, place in zip(inputs, row, strict=True))
+                for row in places.tolist()
+            ),
+            people=tuple(int(self.people[tuple(row)]) for row in places),
+            digests={},
         )
 
 
@@ -100,34 +124,45 @@ def drafted(
     given = {(name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()}
     if not given:
         raise InputError("nothing is released: give a mechanism for at least one column")
-    made = tuple(given.values())
-    matrices = tuple(map(_mechanism_of, made))
+    made = tuple(map(_named, given.values()))
+    matrices = tuple(one if isinstance(one, Mechanism) else one.mechanism for one in made)
     releases = tuple(map(ColumnRelease, matrices, given))
     with open_table(data, form) as table:
         check_named(table.names, [name for names in given for name in names], keep, drop, table.where)
+    written = [name for one in releases for name, _ in one.released]
+    if len({*written, *keep}) < len(written) + len(keep):
+        raise InputError(f"two of the columns that are written have one name: {said([*written, *keep], 9)}")
+    largest = None if total is None else nonnegative(total, "the total", InputError)
     of_data, beside = _counted(data, releases, keep, drop_missing, form)
     people = of_data if law is None else _counted(law, releases, (), drop_missing, form)[0]
     strange = np.argwhere((of_data > 0) & (people == 0))
     if len(strange):
         letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
-        raise InputError(f"the letters {letters} are in the data, and never in the law: give one with all")
+        raise InputError(f"{said(letters)} is in the data, and never in the law: give one with all of them")
     parts = [occurring(people, place, one) for place, one in enumerate(matrices)]
     kept_letters = np.ix_(*(people.sum(axis=_others(people, k)) > 0 for k in range(people.ndim)))
     return ReleaseDraft(
-        data, releases, made, tuple(keep), tuple(drop), people, law is None,
+        data, releases, made, tuple(keep), tuple(drop), people, law is None, int(of_data.sum()),
         attribute_levels(people[kept_letters], [one for _, one in parts]),
         tuple(_in_clear(names, counts, matrices) for names, counts in beside.items()),
-        total, title, drop_missing, form,
+        largest, title, drop_missing, form,
     )  # fmt: skip
 
 
-def _mechanism_of(made: Made) -> Mechanism:
-    if isinstance(made, Mechanism):
+def _named(made: Made) -> Mechanism | Result[Any]:
+    """A mechanism, or the result that it comes with; outputs that nobody named become y0, y1, ..."""
+    if isinstance(made, str | os.PathLike):
+        trusted_mechanism(made)  # refuses a file that claims what is false
+        return _named(load(made))
+    mechanism = made if isinstance(made, Mechanism) else getattr(made, "mechanism", None)
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, OrbitMechanism):
+        raise InputError(f"{made!r:.60} is no mechanism on letters that are listed, nor a result with one")
+    if not isinstance(mechanism.outputs, Positions):
         return made
-    mechanism = made.mechanism if isinstance(made, Result) else trusted_mechanism(made)
-    if isinstance(mechanism, OrbitMechanism):
-        raise InputError("a mechanism by orbits is applied to its column alone, by `pmlopt apply`")
-    return mechanism
+    named = Mechanism(mechanism.matrix, mechanism.inputs, [f"y{k}" for k in range(len(mechanism.outputs))])
+    if isinstance(made, Mechanism):
+        return named
+    return replace(made, certificate=replace(made.certificate, mechanism=named))
 
 
 def check_named(
@@ -149,15 +184,6 @@ def check_named(
             f"{where}: nothing is said of the column{'s' if len(left) > 1 else ''} "
             f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
         )
-
-
-def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
-    """The law of the letters of one part that occur, and the mechanism on them."""
-    counts = people.sum(axis=_others(people, place))
-    rows = np.flatnonzero(counts)
-    labels = [mechanism.inputs[row] for row in rows]
-    prior = Prior.from_counts(counts[rows].tolist(), labels)
-    return prior, Mechanism(mechanism.matrix[rows], labels, mechanism.outputs)
 
 
 def _others(people: IntArray, place: int) -> tuple[int, ...]:
@@ -204,3 +230,15 @@ def _in_clear(
             whole = (whole[:, :, None] * one.matrix[own][:, None, :]).reshape(len(whole), -1)
         beside = level_beside(joint, Mechanism(whole, joint.labels))
     return InClear(names, len(joint.values), level_in_clear(joint), beside)
+
+
+def file_names(releases: Sequence[ColumnRelease]) -> list[str]:
+    """A name for the file of each mechanism, which any system takes, and which differ."""
+    found: list[str] = []
+    for release in releases:
+        plain = "".join(one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns))
+        name, number = plain[:60] or "column", 2
+        while name.lower() in [other.lower() for other in found]:
+            name, number = f"{plain[:60]}-{number}", number + 1
+        found.append(name)
+    return found

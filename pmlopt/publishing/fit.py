@@ -9,15 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label
-from pmlopt.core.labels import places_of
+from pmlopt.core.labels import label_key, places_of
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.joint import check_size
-
-SMALLEST_CELL = 5.0
-"""People expected at an outcome from which on it is a cell of its own in the test of fit; the others are one
-cell. The usual rule for Pearson's statistic [cochran1954some]."""
 
 FALSE_ALARMS = 1e-3
 """The p-value below which a release is refused."""
@@ -36,7 +32,7 @@ class Fit:
     Attributes:
         rows: how many there are.
         impossible: outcomes among them that cannot occur.
-        p_value: of Pearson's test of the frequencies of all outcomes together.
+        p_value: an upper bound on that of the count of an outcome that is least likely, of all of them.
         raw_p_value: an upper bound on the p-value of the test against rows that were copied from the data
             in place of being drawn; None where no output is a letter.
         detectable: the share of copied rows that this test finds with probability `POWER`, about; None
@@ -67,12 +63,11 @@ def fit_of_release(
 ) -> Fit:
     """Test whether rows can have been drawn by mechanisms, each row by itself.
 
-    With `q(y) = sum_x law(x) prod_i P_i[x_i, y_i]`, two things are tested. Pearson's statistic
-    `sum_y (n(y) - n q(y))^2 / (n q(y))` has about the chi-square law; where the law is that of these very
-    people the letters do not vary, and it is smaller. The other test is the best one, near zero, against a
-    share of rows in which the letters stand undrawn: `T = sum_y n(y) (law(y) / q(y) - 1)`, with law(y) the
-    probability of the letters that y spells. Its p-value is bounded by Bennett's inequality for n
-    independent rows, at any n [boucheron2013concentration, Theorem 2.9].
+    With `q(y) = sum_x law(x) prod_i P_i[x_i, y_i]`, two things are tested. The count of each outcome is
+    held against `n q(y)` by Chernoff's bound, for all outcomes at once. The other test is the best one, near
+    zero, against a share of rows in which the letters stand undrawn: `T = sum_y n(y) (law(y) / q(y) - 1)`,
+    with law(y) the probability of the letters that y spells. Its p-value is bounded by Bennett's inequality
+    [boucheron2013concentration, Theorem 2.9]. Both bounds hold for n independent rows at any n.
 
     Args:
         mechanisms: k of them, (N_i, M_i).
@@ -114,7 +109,7 @@ def fit_of_release(
         for place in np.argwhere((counts > 0) & (expected <= 0)).tolist()
     )
     raw_p_value, detectable = _against_raw_rows(mechanisms, law, expected, counts, same_people)
-    return Fit(rows, impossible, _pearson(counts, rows * expected), raw_p_value, detectable)
+    return Fit(rows, impossible, _frequencies(counts, expected, rows), raw_p_value, detectable)
 
 
 def through(law: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
@@ -125,18 +120,18 @@ def through(law: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
     return found
 
 
-def _pearson(counts: FloatArray, expected: FloatArray) -> float:
-    """The p-value of Pearson's statistic, with the rare outcomes as one cell."""
-    from scipy.special import gammaincc
+def _frequencies(counts: FloatArray, expected: FloatArray, rows: int) -> float:
+    """A bound on the p-value of the count that is least likely, of all outcomes and to both sides.
 
-    often = expected >= SMALLEST_CELL
-    rest = float(counts[~often].sum()), float(expected[~often].sum())
-    seen, mean = counts[often], expected[often]
-    if rest[1] > 0:
-        seen, mean = np.append(seen, rest[0]), np.append(mean, rest[1])
-    if len(mean) < 2:
-        return 1.0
-    return float(gammaincc((len(mean) - 1) / 2, float(((seen - mean) ** 2 / mean).sum()) / 2))
+    A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
+    most `exp(-rows KL(count / rows || q))` to either side [boucheron2013concentration, Section 2.2].
+    """
+    from scipy.special import rel_entr
+
+    share, law = counts / rows, np.minimum(expected, 1.0)
+    exponent = rows * (rel_entr(share, law) + rel_entr(1 - share, 1 - law))
+    cells = int(((expected > 0) | (counts > 0)).sum())
+    return min(1.0, 2 * cells * math.exp(-float(exponent.max())))
 
 
 def _against_raw_rows(
@@ -170,14 +165,17 @@ def _against_raw_rows(
 
 
 def _spelled(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
-    """The probability of the letters that each outcome spells; 0 where one of its labels is no letter."""
+    """The probability of the letters that each outcome spells or reads like; 0 where it is none."""
     found = law
     for one in mechanisms:
-        at = {label: place for place, label in enumerate(one.inputs)}
+        texts = [str(label) for label in one.inputs]  # as a file of text has them
+        at = dict(zip(texts, range(len(texts)), strict=True)) if len(set(texts)) == len(texts) else {}
+        keys: dict[Label, int] = {label_key(label): place for place, label in enumerate(one.inputs)}
         same = np.zeros((len(one.inputs), len(one.outputs)))
         for y, label in enumerate(one.outputs):
-            if label in at:
-                same[at[label], y] = 1.0
+            place = keys.get(label_key(label), at.get(str(label)))
+            if place is not None:
+                same[place, y] = 1.0
         found = np.tensordot(found, same, axes=(0, 0))
     return found
 

@@ -3,26 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import shutil
+import stat
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
+import numpy as np
+
 from pmlopt.core import files
-from pmlopt.core.arrays import Label
+from pmlopt.core.arrays import IntArray, Label
+from pmlopt.core.labels import label_key, places_of
 from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
 from pmlopt.core.whole_files import reason_of
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
+from pmlopt.releases.joint import check_size
 
 FORMAT = "pmlopt release 1"
 MOST_PEOPLE = 2**53
 """Whole numbers up to here are floats, too."""
 People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]
 DESCRIPTION = "release.json"
+MECHANISMS = "mechanisms"
+REPORTS = ("report.html", "report.md")
+SYSTEM = "the operating system"
+"""Where draws come from that are no test."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +80,7 @@ class ReleaseFile:
         title: in the releaser's words.
         version: of pmlopt.
         data: the name of the released file.
+        delimiter: between its cells, where it is text.
         rows: how many it has.
         left_out: rows of the data that are not in it, for a missing cell.
         random: where the draws come from: the operating system, or a seed, which is for tests only.
@@ -86,6 +99,7 @@ class ReleaseFile:
     title: str
     version: str
     data: str
+    delimiter: str
     rows: People
     left_out: Annotated[int, Range(0, MOST_PEOPLE)]
     random: str
@@ -105,6 +119,50 @@ class ReleaseFile:
             raise FileFormatError(f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}")
         if len(self.letters) != len(self.people) or not self.parts or not self.people:
             raise FileFormatError("there must be a part, and tuples of letters with a count for each")
+        if len(set(map(label_key, self.letters))) < len(self.letters) or sum(self.people) > MOST_PEOPLE:
+            raise FileFormatError("a tuple of letters stands twice, or there are more than 2^53 people")
+        named = [*(name for part in self.parts for name in part.columns), *self.kept, *self.dropped]
+        if len(set(named)) < len(named):
+            raise FileFormatError("a column is named twice as released, kept or dropped")
+
+    @property
+    def everything(self) -> float | None:
+        """The level of the release with all that stays in clear beside it, about the tuple of all letters;
+        None where that was too large to list, or is not said.
+        """
+        every = [one.with_release for one in self.in_clear if set(one.columns) == set(self.kept)]
+        return self.together if not self.kept else every[0] if every else None
+
+    @property
+    def beyond(self) -> str:
+        """What is to be compared with the total, in words."""
+        if self.everything is None:
+            return "tells more than can be listed with the columns in clear"
+        return f"tells {self.everything:.6g} nats{' with what stays in clear' if self.kept else ''}"
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether what is released and what stays in clear tell more than the total, or may."""
+        return self.total is not None and (self.everything is None or self.everything > self.total)
+
+    def counts(self, mechanisms: Sequence[Mechanism]) -> IntArray:
+        """How many people have each tuple of letters: an array with an axis for each mechanism.
+
+        Raises:
+            FileFormatError: letters are none of a mechanism.
+            MechanismError: there are too many tuples to list.
+        """
+        check_size(math.prod(len(one.inputs) for one in mechanisms))
+        people = np.zeros([len(one.inputs) for one in mechanisms], dtype=np.int64)
+        for letters, count in zip(self.letters, self.people, strict=True):
+            if len(letters) != len(mechanisms):
+                raise FileFormatError(f"the letters {letters!r} are none of this release")
+            place = tuple(
+                places_of([letter], one.inputs, "the letters of the release", FileFormatError)[0]
+                for letter, one in zip(letters, mechanisms, strict=True)
+            )
+            people[place] += count
+        return people
 
     def write(self, folder: Path) -> None:
         """Write it into its folder."""
@@ -122,13 +180,26 @@ class ReleaseFile:
         return read(cls, parse_json(content, str(path)), str(path), Context(room=max(ROOM, len(content))))
 
 
+def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
+    """The law of the letters of one part that occur, and the mechanism on them."""
+    counts = people.sum(axis=tuple(axis for axis in range(people.ndim) if axis != place))
+    rows = np.flatnonzero(counts)
+    labels = [mechanism.inputs[row] for row in rows]
+    prior = Prior.from_counts(counts[rows].tolist(), labels)
+    return prior, Mechanism(mechanism.matrix[rows], labels, mechanism.outputs)
+
+
 def digests_of(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a folder but its description, by its name."""
-    found = sorted(path for path in folder.rglob("*") if path.is_file() and path != folder / DESCRIPTION)
+    """The SHA-256 of each file of a folder but its description, by its name; of what is no file, its kind."""
+    found = sorted(
+        path for path in folder.rglob("*") if path not in (folder / DESCRIPTION, folder / MECHANISMS)
+    )
     return {path.relative_to(folder).as_posix(): _digest(path) for path in found}
 
 
 def _digest(path: Path) -> str:
+    if not stat.S_ISREG(path.lstat().st_mode):
+        return "no file"
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
-from pmlopt.core import files
-from pmlopt.core.arrays import few, shown
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray, said, shown
 from pmlopt.core.display import things
-from pmlopt.measures.posterior import outcome_warnings
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.measures.estimable import estimable
+from pmlopt.measures.posterior import outcome_warnings, what_outcomes_tell
 from pmlopt.programs.reports.pages import STYLE, TOLD
-from pmlopt.publishing.draft import ReleaseDraft
-from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile
+from pmlopt.programs.result import Result
+from pmlopt.publishing.fit import through
+from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, InClear, ReleaseFile, occurring
+
+LARGEST_RANKED = 500
+"""Letters and outputs up to which the rank of a mechanism is computed."""
 
 MOST_OUTCOMES = 3
 """Outcomes of each mechanism whose posterior is shown: those that leak most."""
@@ -30,57 +38,109 @@ class Section:
     warn: bool = False
 
 
-def sections(draft: ReleaseDraft) -> Iterator[Section]:
+def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Iterator[Section]:
     """What is known of a release before it is drawn."""
-    levels = draft.levels
-    names = [" and ".join(release.columns) for release in draft.releases]
-    total = "" if draft.total is None else f" The total that was allowed is {nats(draft.total)}."
-    whose = "the people in this file" if draft.same_people else "the people in the other file that was given"
+    mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
+    names = [" and ".join(part.columns) for part in described.parts]
+    people = described.counts(mechanisms)
+    total = "" if described.total is None else f" The total that was allowed is {nats(described.total)}."
+    whose = "the people in this file" if described.same_people else "other people, whose file was given"
+    clear = ""
+    if described.kept:
+        every = described.everything
+        most = "more than can be listed" if every is None else nats(every)
+        clear = f" With the columns that stay in clear beside them it is {most}."
     yield Section(
         "What the release tells",
         [
-            f"All released columns together leak at most {nats(levels.together)} about one person's "
+            f"All released columns together leak at most {nats(described.together)} about one person's "
             f"{' and '.join(names)}: whatever is guessed of them becomes at most "
-            f"{factor(levels.together)} times as likely.{total}",
-            f"This holds for an adversary who knows the shares of all combinations of letters among {whose}, "
-            "and nothing else about the person.",
+            f"{factor(described.together)} times as likely.{clear}{total}",
+            "This holds for an adversary who knows the shares of all combinations of values among "
+            f"{whose}, and nothing else about the person.",
         ],
-        ("column", "by itself", "with all others"),
+        ("column", "by itself", "with all others", "proved of its mechanism"),
         [
-            (name, nats(alone), nats(each))
-            for name, alone, each in zip(names, levels.alone, levels.each, strict=True)
+            (name, nats(part.alone), nats(part.with_all), _promise(one))
+            for name, part, one in zip(names, described.parts, made, strict=True)
         ],
     )
-    for name, tells in zip(names, draft.tells, strict=True):
+    for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
+        tells = what_outcomes_tell(*occurring(people, place, mechanism))
         yield Section(
             f"What an outcome says of {name}",
-            [str(tells[0])],
+            [str(tells[0]), *_estimable(mechanism)],
             TOLD,
             [one.row for one in tells[:MOST_OUTCOMES]],
         )
-        if found := outcome_warnings(list(tells)):
+        if found := outcome_warnings(tells):
             yield Section("Warning", found, warn=True)
-    yield _in_clear(draft)
+    if len(mechanisms) > 1 and (found := _left_alone(people, [one.matrix for one in mechanisms], names)):
+        yield Section("Warning", found, warn=True)
+    yield from _in_clear(described, int(people.sum()))
 
 
-def _in_clear(draft: ReleaseDraft) -> Section:
-    if not draft.kept:
-        return Section("What stays in clear", ["No other column is released."])
-    rows = [
-        (" and ".join(one.columns), str(one.values), nats(one.alone),
-         "too large to list" if one.with_release is None else nats(one.with_release))
-        for one in draft.in_clear
-    ]  # fmt: skip
-    return Section(
+def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequence[str]) -> tuple[str, ...]:
+    """Warnings of outcomes of all columns together that leave one value, though none does by itself."""
+    possible = [(matrix > 0).astype(float) for matrix in matrices]
+    occurs = (people > 0).astype(float)
+    found = []
+    if (through(occurs, possible) == 1).any() and occurs.sum() > 1:
+        found.append("Some outcomes of all columns together leave a single combination of values.")
+    for place, name in enumerate(names):
+        beside = np.moveaxis(occurs, place, 0)
+        for k, matrix in enumerate(possible):
+            if k != place:
+                beside = np.tensordot(beside, matrix, axes=(1, 0))
+        letters = (beside.reshape(len(beside), -1) > 0).astype(float)
+        by_itself = (letters.max(axis=1) @ possible[place]) == 1
+        if (letters.T @ possible[place] == 1).any() and not by_itself.any() and len(letters) > 1:
+            found.append(f"Some outcomes of all columns together leave a single value of {name}.")
+    return tuple(found)
+
+
+def _promise(made: Mechanism | Result[Any]) -> str:
+    """What its certificate proves."""
+    return "nothing: it has no certificate" if isinstance(made, Mechanism) else made.certificate.statement
+
+
+def _estimable(mechanism: Mechanism) -> list[str]:
+    """What can be estimated from the released column, where that is soon known."""
+    if max(mechanism.matrix.shape) > LARGEST_RANKED:
+        return []
+    return [f"From the released column can be estimated: {estimable(mechanism)}."]
+
+
+def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
+    if not described.kept:
+        yield Section("What stays in clear", ["No other column is released."])
+        return
+    several = len(described.kept) > 1
+    yield Section(
         "What stays in clear",
         [
-            f"{things(len(draft.kept), 'column')} {'stays' if len(draft.kept) == 1 else 'stay'} as in the "
-            "data. Whoever sees them learns this much of the released letters, by the frequencies in the "
-            "data:"
+            f"{things(len(described.kept), 'column')} {'stay' if several else 'stays'} as in the data. "
+            f"Whoever sees {'them' if several else 'it'} learns this much of the released columns, by the "
+            "frequencies in the data:"
         ],
         ("in clear", "values", "by itself", "with the release"),
-        rows,
+        [_beside(one) for one in described.in_clear],
     )
+    single = [one for one in described.in_clear if described.same_people and one.values == people > 1]
+    if single:
+        yield Section(
+            "Warning",
+            [
+                f"Every row has a value of its own of {said(one.columns)}: it names one person."
+                for one in single
+            ],
+            warn=True,
+        )
+
+
+def _beside(one: InClear) -> tuple[str, ...]:
+    beside = "too large to list" if one.with_release is None else nats(one.with_release)
+    return " and ".join(one.columns), str(one.values), nats(one.alone), beside
 
 
 def nats(level: float) -> str:
@@ -90,37 +150,36 @@ def nats(level: float) -> str:
 
 def factor(level: float) -> str:
     """The factor of a level."""
-    import math
-
     return f"{math.exp(min(level, 700.0)):.4g}"
 
 
-def write_pages(draft: ReleaseDraft, described: ReleaseFile, folder: Path) -> None:
-    """Write `report.html` and `report.md` into the folder of a release."""
-    title = draft.title or "Release of " + few([name for one in draft.releases for name in one.columns])
+def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tuple[bytes, bytes]:
+    """The report as HTML and as Markdown; both follow from the description and the mechanisms alone."""
+    title = described.title or "Release of " + said(name for part in described.parts for name in part.columns)
     left = f" {things(described.left_out, 'row')} with a missing cell were left out."
+    seed = "" if described.random == SYSTEM else " Whoever guesses the seed undoes the noise."
     found = [
         Section("", [
-            f"{things(described.rows, 'row')} of {described.data}, drawn row by row from "
-            f"{described.random}.{left if described.left_out else ''}"
+            f"{described.rows:,} rows of {described.data}, drawn row by row; the random numbers came from "
+            f"{described.random}.{seed}{left if described.left_out else ''}"
         ]),
-        *sections(draft),
+        *sections(described, made),
         Section("What is not promised", NOT_PROMISED),
         Section("Check it yourself", [
             "With pmlopt installed, pmlopt check and the name of this folder decide every claim again: the "
             "certificate of each mechanism, the levels above from the matrices and the shares in "
-            f"{DESCRIPTION}, the digests of all files, and whether the released file can have come from "
-            "these mechanisms."
+            f"{DESCRIPTION}, the digests of all files, this report, and whether the released file can have "
+            "come from these mechanisms."
         ]),
     ]  # fmt: skip
-    files.write_whole(folder / "report.html", _html(title, found).encode())
-    files.write_whole(folder / "report.md", _markdown(title, found).encode())
+    return _html(title, found).encode(), _markdown(title, found).encode()
 
 
 NOT_PROMISED = (
     "Other releases about the same people: what they tell is not counted here. Keep a ledger.",
-    "What an adversary knows of one person beside the shares of the letters.",
+    "What an adversary knows of one person beside the shares of the values.",
     "Rows of one person more than once, or of people who depend on each other: each row counts as a person.",
+    "For these very people, not for a population of which they are a sample, unless the table says so.",
     "The shares themselves, which are published with the mechanisms as the law that the claims are about.",
 )
 """What no release promises."""

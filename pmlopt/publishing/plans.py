@@ -27,6 +27,9 @@ from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
 from pmlopt.publishing.draft import Columns, Made
 
+MOST_SINGLE = 50
+"""People of whom each may have a value of their own; a column of more such values is an id, and no letter."""
+
 
 @dataclass(frozen=True)
 class PlannedColumn:
@@ -36,8 +39,8 @@ class PlannedColumn:
         columns: of the data; left out, the column that has the name of the table.
         mechanism: a file of a mechanism, beside the plan; or it is designed for the law of the letters:
         epsilon: the bound of a PML requirement in nats,
-        confidence: with it, except with this probability over the sample: for all priors of the ball
-            that holds the true one,
+        delta: with it, for the true law of which the people are a sample, except with this probability over
+            the sample (at most one half),
         privacy: or any requirement, as a problem file has it,
         utility: a name (hamming, absolute, squared, mutual-information, estimation-error), or as a
             problem file has it,
@@ -47,7 +50,7 @@ class PlannedColumn:
     columns: tuple[str, ...] | None = None
     mechanism: str | None = None
     epsilon: float | None = None
-    confidence: Annotated[float, Range(0, 1)] | None = None
+    delta: Annotated[float, Range(0, 0.5)] | None = None
     privacy: Requirement | None = None
     utility: Utility | str | None = None
     outputs: Count | tuple[Label, ...] | None = None
@@ -55,25 +58,29 @@ class PlannedColumn:
     def __post_init__(self) -> None:
         designed = {name: getattr(self, name) for name in ("epsilon", "privacy", "utility", "outputs")}
         given = [name for name, value in designed.items() if value is not None]
-        if self.mechanism is not None and (given or self.confidence is not None):
+        if self.mechanism is not None and (given or self.delta is not None):
             raise InputError(
-                f"a mechanism is given, and {given[0] if given else 'confidence'} to design one: give one"
+                f"a mechanism is given, and {given[0] if given else 'delta'} to design one: give one"
             )
         if self.mechanism is None and (self.epsilon is None) == (self.privacy is None):
             raise InputError("give epsilon or privacy, one of them, or the file of a mechanism")
         if self.mechanism is None and self.utility is None:
             raise InputError('give a utility, what must stay useful: "hamming", "absolute", "squared", ...')
-        if self.confidence is not None and self.epsilon is None:
-            raise InputError("confidence goes with epsilon")
+        if self.delta is not None and self.epsilon is None:
+            raise InputError("delta goes with epsilon")
 
     def made(self, prior: Prior, folder: Path) -> Made:
         """The mechanism: read, or designed for a prior."""
         if self.mechanism is not None:
             return folder / self.mechanism
+        if prior.samples == prior.size > MOST_SINGLE:
+            raise InputError(
+                f"each of {prior.size:,} people has a value of their own: drop the column, or group it"
+            )
         privacy = self.privacy
         if privacy is None:
             assert self.epsilon is not None
-            over = None if self.confidence is None else confidence_ball(prior, self.confidence)
+            over = None if self.delta is None else confidence_ball(prior, self.delta)
             privacy = PML(self.epsilon, over)
         assert self.utility is not None
         outputs = {} if self.outputs is None else {"outputs": self.outputs}
@@ -101,6 +108,10 @@ class Plan:
     law: str | None = None
     title: str = ""
     folder: Path = field(default=Path(), init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.release:
+            raise InputError("release has no table: give one for each column that is released")
 
     def mechanisms(
         self, data: Any, missing: Missing = "refuse", form: CsvForm | None = None
@@ -163,7 +174,10 @@ def _columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
     """The columns of a release."""
     if "columns" not in table:
         return (name,)
-    return read(tuple[str, ...], table["columns"], f"release.{name}.columns", _CONTEXT)
+    found = read(tuple[str, ...], table["columns"], f"release.{name}.columns", _CONTEXT)
+    if not found:
+        raise InputError(f"release.{name}.columns names no column")
+    return found
 
 
 def _prior(people: Mapping[tuple[Label, ...], int], place: slice) -> Prior:

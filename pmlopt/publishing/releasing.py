@@ -8,20 +8,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from pmlopt.core import files
-from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.tables.reading import open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.data.tables.writing import ARROW_ENDINGS, PARQUET_ENDINGS
-from pmlopt.errors import FileFormatError, InputError, PrivacyError
-from pmlopt.programs.result import Result
+from pmlopt.errors import InputError, PrivacyError
 from pmlopt.publishing.draft import Columns, Made, ReleaseDraft, drafted
-from pmlopt.publishing.folder import FORMAT, Part, ReleaseFile, digests_of, whole_folder
-from pmlopt.publishing.page import write_pages
-from pmlopt.releases.applying import ColumnRelease, apply_columns
-from pmlopt.verification.verifying import trusted_mechanism
+from pmlopt.publishing.folder import MECHANISMS, REPORTS, ReleaseFile, digests_of, whole_folder
+from pmlopt.publishing.page import pages
+from pmlopt.releases.applying import apply_columns
 
 
 def release(
@@ -67,11 +62,12 @@ def release(
         FileFormatError: a file cannot be read, or the folder is there already.
 
     Examples:
+        >>> from pmlopt import Mechanism
         >>> people = {"ill": ["yes", "no", "no", "no"] * 5, "name": list("abcd") * 5}
         >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
         >>> draft = release(people, {"ill": response}, drop=["name"])
-        >>> round(float(np.exp(draft.levels.together)), 12), str(draft.tells[0][0])[:52]
-        (2.0, 'If the output is yes, the letter is yes with probabi')
+        >>> draft  # log 2
+        <ReleaseDraft of ill: 0.693147 nats together>
     """
     draft = drafted(
         data, mechanisms, keep=keep, drop=drop, total=total, law=law, drop_missing=drop_missing, title=title,
@@ -98,21 +94,19 @@ def write_release(
         InputError: the data were changed since the draft was made.
         MechanismError: a cell is no input of its mechanism.
     """
-    if draft.exceeds:
+    planned = draft.described()
+    if planned.exceeds:
         raise PrivacyError(
-            f"the releases leak {draft.levels.together:.6g} nats together, and the total is "
-            f"{draft.total:.6g}: lower an epsilon, or release fewer columns"
+            f"the release {planned.beyond}, and the total is {draft.total:.6g}: lower an epsilon, or "
+            "release or keep fewer columns"
         )
     with whole_folder(target) as folder:
-        (folder / "mechanisms").mkdir()
-        names = [
-            f"mechanisms/{name}{_ending_of(made)}"
-            for name, made in zip(_file_names(draft.releases), draft.made, strict=True)
-        ]
-        for name, made, release in zip(names, draft.made, draft.releases, strict=True):
-            _save(made, folder / name, release.mechanism)
+        (folder / MECHANISMS).mkdir()
+        for part, made in zip(planned.parts, draft.made, strict=True):
+            made.save(folder / part.mechanism)
+        released = f"released{_ending(draft.data)}"
         with open_table(draft.data, draft.form) as table:
-            released = f"released{_ending(draft.data)}"
+            delimiter = (table.form.delimiter if table.form else None) or ","
             done = apply_columns(
                 table,
                 draft.releases,
@@ -121,76 +115,14 @@ def write_release(
                 drop_missing=draft.drop_missing,
                 seed=seed,
             )
-        if draft.same_people and done.rows != draft.people.sum():
+        if done.rows != draft.rows:
             raise InputError("the data were changed since their rows were counted: start again")
-        described = _described(draft, released, names, done.rows, done.dropped, seed)
-        write_pages(draft, described, folder)
+        described = draft.described(released, delimiter, done.dropped, seed)
+        for name, page in zip(REPORTS, pages(described, draft.made), strict=True):
+            files.write_whole(folder / name, page)
         described = replace(described, digests=digests_of(folder))
         described.write(folder)
     return described
-
-
-def _described(
-    draft: ReleaseDraft, released: str, names: Sequence[str], rows: int, left_out: int, seed: int | None
-) -> ReleaseFile:
-    from pmlopt import __version__
-
-    places = np.argwhere(draft.people > 0)
-    inputs = [release.mechanism.inputs for release in draft.releases]
-    return ReleaseFile(
-        format=FORMAT,
-        title=draft.title,
-        version=__version__,
-        data=released,
-        rows=rows,
-        left_out=left_out,
-        random="the operating system" if seed is None else "a seed, for tests only",
-        parts=tuple(
-            Part(release.columns, name, alone, with_all)
-            for release, name, alone, with_all in zip(
-                draft.releases, names, draft.levels.alone, draft.levels.each, strict=True
-            )
-        ),
-        together=draft.levels.together,
-        total=draft.total,
-        kept=draft.kept,
-        dropped=draft.dropped,
-        in_clear=draft.in_clear,
-        same_people=draft.same_people,
-        letters=tuple(
-            tuple(letters[place] for letters, place in zip(inputs, row, strict=True))
-            for row in places.tolist()
-        ),
-        people=tuple(int(draft.people[tuple(row)]) for row in places),
-        digests={},
-    )
-
-
-def _ending_of(made: Made) -> str:
-    """A file keeps its format: what it holds beside the matrix is its proof."""
-    return ".json" if isinstance(made, Mechanism | Result) else Path(made).suffix.lower()
-
-
-def _save(made: Made, path: Path, mechanism: Mechanism) -> None:
-    """Write a mechanism into the folder, with its certificate where it has one."""
-    if isinstance(made, Mechanism | Result):
-        made.save(path)
-        return
-    files.write_whole(path, files.read_bytes(made))
-    if trusted_mechanism(path) != mechanism:
-        raise FileFormatError(f"{made}: was changed while it was read: start again")
-
-
-def _file_names(releases: Sequence[ColumnRelease]) -> list[str]:
-    """A name for the file of each mechanism, which any system takes, and which differ."""
-    found: list[str] = []
-    for release in releases:
-        plain = "".join(one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns))
-        name, number = plain[:60] or "column", 2
-        while name.lower() in [other.lower() for other in found]:
-            name, number = f"{plain[:60]}-{number}", number + 1
-        found.append(name)
-    return found
 
 
 def _ending(data: Any) -> str:

@@ -85,7 +85,7 @@ def test_a_plan_of_two_columns(people: Path, tmp_path: Path) -> None:
 def test_above_the_total_nothing_is_written(people: Path, tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text(PLAN.replace("total = 1.0", "total = 0.1"))
     said = run("release", people, "--plan", tmp_path / "plan.toml", "-o", tmp_path / "out", code=1)
-    assert "Nothing is written: lower an epsilon, or release fewer columns." in said
+    assert "Nothing is written: lower an epsilon, or release or keep fewer columns." in said
     assert not (tmp_path / "out").exists()
 
 
@@ -123,3 +123,4 @@ def test_a_folder_that_is_there_and_one_that_is_none(people: Path, tmp_path: Pat
     assert "is there already" in run("release", people, *asked, "-o", tmp_path, code=2)
     assert "release.json" in run("check", tmp_path, code=2)
     assert "is there already" in run("example", people, code=2)
+    assert "ends in .csv" in run("example", tmp_path / "people.parquet", code=2)

@@ -50,17 +50,19 @@ def test_tiny_probabilities_keep_their_digits() -> None:
 
 def test_a_letter_that_is_known_for_certain_is_said() -> None:
     tells = what_outcomes_tell([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])
-    assert str(tells[0]) == "If the output is 0, the letter is 0 with certainty; before it was 0.4."
-    assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be (0,).")
+    assert str(tells[0]) == "If the output is 0, the true value is 0 with certainty; before it was 0.4."
+    assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be 0.")
     assert outcome_warnings(tells) == (
-        "Whoever sees the output 0 knows the letter with certainty.",
-        "The output 1 rules at least one letter out.",
+        "Whoever sees the output 0 knows the true value with certainty.",
+        "The output 1 rules at least one value out.",
     )
 
 
 def test_a_constant_is_said_to_tell_nothing() -> None:
     tells = what_outcomes_tell([0.5, 0.5], [[1, 0], [1, 0]])
-    assert outcome_warnings(tells) == ("Only the output 0 ever occurs: it tells nothing.",)
+    assert outcome_warnings(tells) == (
+        "Only the output 0 ever occurs: it tells nothing. Another utility keeps more.",
+    )
 
 
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.floats(0, 1))
