@@ -31,7 +31,7 @@ from pmlopt.cli.printing import (
     solved_in_turn,
 )
 from pmlopt.cli.reading import Minimise, Outputs, aligned, read_numbers, read_outputs, read_utility
-from pmlopt.cli.verifying import audit_saved, has_claims
+from pmlopt.cli.verifying import audit_saved, has_claims, prior_in
 from pmlopt.core import files
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
@@ -168,12 +168,13 @@ def audit(
         return
     if not asked.files and epsilon is None and deltas is None and not samples and has_claims(mechanism_file):
         sys.exit(audit_saved(mechanism_file, as_json))
-    _check_audit(asked, deltas, samples, confidence)
+    own = None if asked.files or samples else prior_in(mechanism_file)
+    _check_audit(asked, deltas, samples, confidence, own is not None)
     if samples:
         audit_samples(mechanism_file, asked, epsilon, confidence, as_json)
         return
     mechanism = read_mechanism(mechanism_file, no_header, normalise)
-    prior = aligned(asked.prior(), mechanism)
+    prior = own or aligned(asked.prior(), mechanism)
     secret = asked.given(prior)["about"]
     levels = dict(measures.audit(prior, mechanism).levels)
     measured = asked.requirement(0.0, prior)
@@ -223,9 +224,12 @@ def audit(
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
-def _check_audit(asked: Asked, deltas: str | None, samples: bool, confidence: float | None) -> None:
+def _check_audit(
+    asked: Asked, deltas: str | None, samples: bool, confidence: float | None, has_prior: bool
+) -> None:
     """Complain of options of an audit that do not belong together."""
-    asked.check()
+    if not has_prior:
+        asked.check()
     if samples and deltas is not None:
         raise InputError("--envelope needs a mechanism, and --samples are counts: leave one out")
     if confidence is not None and not samples:

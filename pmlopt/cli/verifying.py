@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, check_apart, command, imports, main
 from pmlopt.cli.printing import echo_json, print_audit, print_table, say
+from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
+    from pmlopt.data.prior import Prior
     from pmlopt.programs.certificate import Verdict
 
 
@@ -55,6 +57,8 @@ def verify_command(saved_file: Annotated[Path, Arg("FILE")], as_json: Json = Fal
     """
     from pmlopt.verification import verify_file
 
+    if saved_file.is_dir():
+        raise InputError(f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results")
     verdict = verify_file(saved_file)
     _print(verdict, saved_file, as_json)
     sys.exit(CODES[verdict.holds])
@@ -65,6 +69,16 @@ def has_claims(path: Path) -> bool:
     from pmlopt.core import files
 
     return path.suffix.lower() in (".json", ".npz") and "certificate" in files.read_matrix(path).metadata
+
+
+def prior_in(path: Path) -> Prior | None:
+    """The prior that a saved result has in its file; None where it is another file, or has none."""
+    if not has_claims(path):
+        return None
+    from pmlopt.verification.verifying import read_saved, saved_prior
+
+    mechanism, metadata = read_saved(path)
+    return saved_prior(mechanism, metadata, str(path))
 
 
 def audit_saved(saved_file: Path, as_json: bool) -> int:

@@ -84,7 +84,7 @@ class Prior(Record):
         if abs(total - 1) > SUM_TOLERANCE:
             raise PriorError(
                 f"the probabilities sum to {total:.12g}, not to 1: divide them by their sum, "
-                "or give whole counts (Prior.from_counts)"
+                "or take Prior.from_counts, where they are counts"
             )
         if samples is not None:
             samples = _count(samples, "the number of samples")

@@ -96,7 +96,7 @@ def test_above_the_total_nothing_is_written(people: Path, tmp_path: Path) -> Non
         (["--dry-run"], "give --column NAME for one release, or --plan FILE"),
         (["--column", "education", "--dry-run"], "epsilon or privacy"),
         (["--column", "education", "--epsilon", "1", "--dry-run"], "give a utility"),
-        (["--column", "sex", "--epsilon", "1", "--utility", "absolute", "--dry-run"], "have no difference"),
+        (["--column", "sex", "--epsilon", "1", "--utility", "absolute", "--dry-run"], "subtracts labels"),
         (["--column", "sex", "--epsilon", "1", "--utility", "hamming", "--dry-run"], "'id', 'education'"),
         (["--column", "age", "--epsilon", "1", "--utility", "hamming", "--dry-run"], "'age'"),
         (["--plan", "none.toml", "--dry-run"], "none.toml"),
@@ -124,3 +124,25 @@ def test_a_folder_that_is_there_and_one_that_is_none(people: Path, tmp_path: Pat
     assert "release.json" in run("check", tmp_path, code=2)
     assert "is there already" in run("example", people, code=2)
     assert "ends in .csv" in run("example", tmp_path / "people.parquet", code=2)
+
+
+def test_saved_results_and_folders_are_told_apart(people: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    asked = [
+        "--column",
+        "education",
+        "--epsilon",
+        0.3,
+        "--utility",
+        "absolute",
+        "--drop",
+        "id",
+        "--drop",
+        "sex",
+    ]
+    run("release", people, *asked, "-o", out)
+    saved = out / "mechanisms" / "education.json"
+    assert "`pmlopt check`" in run("verify", out, code=2)
+    assert "`pmlopt verify`" in run("check", saved, code=2)
+    assert "The claim holds" in run("audit", saved, "--epsilon", 0.3)  # under the prior of the file
+    assert "The claim FAILS" in run("audit", saved, "--epsilon", 0.2, code=1)

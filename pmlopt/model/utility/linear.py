@@ -101,9 +101,8 @@ def _difference(x: Any, y: Any) -> float:
         return float(x - y)
     except TypeError:
         raise UtilityError(
-            f"the labels {x!r} and {y!r} have no difference: this loss needs labels that are "
-            "numbers (in a file, all of them written as 7 or 7.5, not 07 or 7.50); use the Hamming loss or "
-            "a matrix for text"
+            f"this loss subtracts labels, and {x!r} and {y!r} are no numbers (in a file, all must be written "
+            "as 7 or 7.5, not 07 or 7.50): use the Hamming loss or a matrix for text"
         ) from None
 
 
