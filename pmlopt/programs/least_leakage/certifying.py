@@ -127,8 +127,12 @@ def cleaned(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
 
 def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]:
     inside = np.where(program.allowed, np.maximum(matrix, 0.0), 0.0)
+    before = np.full_like(inside, np.nan)
     for noise in NOISE_THRESHOLDS:
         clean = np.where(inside > noise, inside, 0.0)
+        if np.array_equal(clean, before):
+            continue
+        before = clean
         sums = program.columns.sums(clean)
         if np.isfinite(clean).all() and (np.abs(sums - 1) < 1e-6).all():
             met = program.exact(_lifted(program, program.columns.normalised(clean)))
