@@ -59,8 +59,8 @@ class Prior(Record):
         >>> Prior([0.5, 0.6])
         Traceback (most recent call last):
         ...
-        pmlopt.errors.PriorError: the probabilities sum to 1.1, not to 1: divide them by their sum, or give
-        whole counts (Prior.from_counts)
+        pmlopt.errors.PriorError: the probabilities sum to 1.1, not to 1: divide them by their sum, or take
+        Prior.from_counts, where they are counts
     """
 
     kind: ClassVar[str] = "prior"

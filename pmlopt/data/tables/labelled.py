@@ -111,6 +111,8 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
     """
     if isinstance(data, Labelled):
         return data
+    if _is_plain(data, 1):
+        return Labelled(data, (None,), what)
     if isinstance(data, os.PathLike):
         return _of_file(data, vector, files.read_letters, error)
     if isinstance(data, Mapping):
@@ -164,6 +166,8 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
     """
     if isinstance(data, Labelled):
         return data
+    if _is_plain(data, 2):
+        return Labelled(data, (None, None), what)
     if isinstance(data, os.PathLike):
         return _of_file(data, table, files.read_table, error)
     if isinstance(data, Mapping):
@@ -339,6 +343,11 @@ def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1) -> An
             "an array, a series, a frame, or a mapping from labels"
         )
     return listed(data)
+
+
+def _is_plain(data: Any, ndim: int) -> bool:
+    """Whether data are an array of numbers of the right shape, which needs no further look."""
+    return type(data) is np.ndarray and data.ndim == ndim and data.size > 0 and data.dtype.kind in "fiu"
 
 
 def _rows(data: Any, what: str, error: type[InputError]) -> Any:
