@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from fuzzing import own, random_designs, random_ratios, random_releases
+from fuzzing.independent import UndecidedError
 from fuzzing.random_designs import FalseClaimError
 
 from pmlopt.errors import PmloptError
@@ -77,6 +78,8 @@ def run(kind: str, seed: int, instances: int, seconds: float = math.inf) -> Tall
         except FalseClaimError as claim:
             tally.statuses["false"] += 1
             tally.false_claims.append(f"{kind}, seed {seed}, instance {number}: {claim}")
+        except UndecidedError:
+            tally.statuses["undecided"] += 1
         except PmloptError as error:
             tally.statuses[f"refused ({type(error).__name__})"] += 1
         except Exception as error:

@@ -23,6 +23,10 @@ TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e
 """The least tolerances that HiGHS takes."""
 
 
+class UndecidedError(ArithmeticError):
+    """The other way of computing failed: the claim is neither held nor refused."""
+
+
 def weights_of(prior: Prior) -> Weights:
     """The probabilities as fractions: counts over their sum, or floats over theirs."""
     parts = [Fraction(w) for w in (prior.counts or map(float, prior.probabilities))]
@@ -251,4 +255,4 @@ def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:
         )
         if answer.status == 0:
             return -float(answer.fun) * unit
-    raise ArithmeticError(answer.message)
+    raise UndecidedError(answer.message)

@@ -109,10 +109,8 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
         >>> found.axes, found.along(0, ("a", "b"), InputError).values
         ((('b', 'a'),), [3, 1])
     """
-    if isinstance(data, Labelled):
-        return data
-    if _is_plain(data, 1):
-        return Labelled(data, (None,), what)
+    if isinstance(data, Labelled) or _is_plain(data, 1):
+        return data if isinstance(data, Labelled) else Labelled(data, (None,), what)
     if isinstance(data, os.PathLike):
         return _of_file(data, vector, files.read_letters, error)
     if isinstance(data, Mapping):
@@ -164,10 +162,8 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
         >>> table(frame, "the counts", InputError).axes
         (('x', 'y'), (1, 2))
     """
-    if isinstance(data, Labelled):
-        return data
-    if _is_plain(data, 2):
-        return Labelled(data, (None, None), what)
+    if isinstance(data, Labelled) or _is_plain(data, 2):
+        return data if isinstance(data, Labelled) else Labelled(data, (None, None), what)
     if isinstance(data, os.PathLike):
         return _of_file(data, table, files.read_table, error)
     if isinstance(data, Mapping):
