@@ -30,11 +30,17 @@ from pmlopt.programs.certificate import (
     context_of,
     finite,
 )
+from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import mechanism_figure
+from pmlopt.programs.reports.baselines import baselines
 from pmlopt.programs.reports.pages import write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+
+LARGEST_COMPARED = 10_000
+"""Entries of a mechanism up to which a summary has the utility of others beside it."""
 
 
 @dataclass(frozen=True)
@@ -149,11 +155,25 @@ class Result(Generic[C_co]):
 
         Examples:
             >>> from pmlopt import PML, design, solve
-            >>> print(solve(design([0.5, 0.5], PML(0.2), "hamming")).summary().splitlines()[1])
+            >>> worth, told = solve(design([0.5, 0.5], PML(0.2), "hamming")).summary().splitlines()[1:3]
+            >>> print(worth)
+            expected loss: this mechanism 0.3893, releasing nothing 0.5, releasing everything 0
+            >>> print(told)
             If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
         told = [str(one) for one in self.tells[:3]]
-        return "\n".join([str(self), *told, *outcome_warnings(list(self.tells))])
+        return "\n".join([str(self), *self._worth(), *told, *outcome_warnings(self.tells)])
+
+    def _worth(self) -> list[str]:
+        """The utility beside what is reached by releasing nothing, and everything."""
+        if isinstance(self.mechanism, OrbitMechanism) or not isinstance(self.certificate, DesignCertificate):
+            return []
+        small = self.mechanism.matrix.size <= LARGEST_COMPARED
+        found = baselines(self.certificate) if small else None
+        if found is None:
+            return []
+        others = f"releasing nothing {found.nothing:.4g}, releasing everything {found.everything:.4g}"
+        return [f"{found.what}: this mechanism {found.design:.4g}, {others}"]
 
     def __str__(self) -> str:
         """One line: how it ended, the value with its bound, what is claimed of the leakage, the method."""
