@@ -414,3 +414,13 @@ def test_of_the_shares_of_other_people_nothing_follows_for_the_rows(tmp_path: Pa
     found = {claim.name: claim.holds for claim in check(tmp_path / "out").parts}
     assert found["fit"] is found["no raw rows"] is None
     assert not check(tmp_path / "out").failures
+
+
+def test_a_certificate_that_is_false_is_a_claim_that_fails(tmp_path: Path) -> None:
+    data = people(300)
+    prior = Prior.from_counts(data["level"].value_counts().sort_index())
+    designed = solve(design(prior, PML(0.4), "hamming"))
+    release(data, {"level": designed}, tmp_path / "out", drop=["id", "sex", "town"])
+    saved = tmp_path / "out" / "mechanisms" / "level.json"
+    saved.write_text(saved.read_text().replace('"epsilon": 0.4', '"epsilon": 0.3'))
+    assert {"files", "mechanisms/level.json"} <= set(failed(tmp_path / "out"))
