@@ -162,6 +162,8 @@ def outcome_warnings(tells: Sequence[OutcomeTells]) -> tuple[str, ...]:
         >>> outcome_warnings(what_outcomes_tell([0.5, 0.5], [[1, 0], [0, 1]]))[0]
         'Whoever sees the output 0 or 1 knows the true value with certainty.'
     """
+    if not tells:
+        return ()
     if len(tells) == 1:
         only = said([tells[0].output])
         return (f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmlopt import Prior
+from pmlopt import Prior, queries, record_leakage, solve
 from pmlopt.errors import PriorError
 from pmlopt.measures import epsilon_for, outcome_warnings, pointwise_leakage, posterior, what_outcomes_tell
 
@@ -56,6 +56,14 @@ def test_a_letter_that_is_known_for_certain_is_said() -> None:
         "Whoever sees the output 0 knows the true value with certainty.",
         "The output 1 rules at least one value out.",
     )
+
+
+def test_nothing_is_said_where_no_outcome_is_listed() -> None:
+    assert outcome_warnings([]) == ()
+    parity = queries.ModularSum(3, 2)
+    found = solve(record_leakage(parity, queries.laplace(parity, 1.0), 1.0))
+    assert not found.tells
+    assert "tells anything" not in found.summary()
 
 
 def test_a_constant_is_said_to_tell_nothing() -> None:
