@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
     from pmlopt.library import Instance
+    from pmlopt.measures.posterior import OutcomeTells
     from pmlopt.model.privacy import Requirement
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 
 WIDEST_TABLE = 12
-LARGEST_RANKED = 500
-"""Letters and outputs up to which the rank of a mechanism is printed; it takes a tenth of a second there."""
 T = TypeVar("T")
 
 
@@ -117,12 +116,9 @@ def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str,
     return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
 
 
-SHOWN_OUTCOMES = 3
-"""Outcomes of a design whose posterior is printed: those that leak most."""
-
-
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
+    from pmlopt.measures.posterior import MOST_TOLD
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
     from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
@@ -137,8 +133,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
     ]
     if isinstance(certificate, RequirementCertificate):
-        worth = _worth_rows(certificate) if isinstance(certificate, DesignCertificate) else []
-        rows += [*worth, *_design_rows(certificate), *_estimable_rows(result)]
+        rows += [*_worth_rows(result), *_design_rows(certificate), *_estimable_rows(result)]
     elif isinstance(certificate, RecordCertificate):
         rows += _record_rows(certificate)
     elif isinstance(certificate, TradeoffCertificate):
@@ -162,34 +157,28 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     say(title)
     print_table(["", ""], rows)
     if isinstance(certificate, DesignCertificate):
-        _print_warnings(certificate)
+        _print_warnings(certificate, result.tells)
     if isinstance(certificate, RecordCertificate):
         _print_joint(certificate)
     else:
-        for one in result.tells[:SHOWN_OUTCOMES]:
+        for one in result.tells[:MOST_TOLD]:
             say(str(one))
         print_matrix(result.mechanism)
 
 
-def _print_warnings(certificate: DesignCertificate) -> None:
+def _print_warnings(certificate: DesignCertificate, outcomes: Sequence[OutcomeTells]) -> None:
     """Say what is easily overlooked of a design."""
     from pmlopt.programs.reports.facts import warnings_of
 
-    for line in warnings_of(certificate.prior, certificate.privacy, certificate.mechanism):
+    for line in warnings_of(certificate.prior, certificate.privacy, outcomes):
         say(f"Warning: {line}")
     if certificate.flat:
         say("The utility is the same whatever is released: there is nothing to design.")
 
 
-LARGEST_COMPARED = 10_000
-"""Entries of a mechanism up to which randomized response at the same level is computed beside it."""
-
-
-def _worth_rows(certificate: DesignCertificate) -> list[tuple[str, str]]:
+def _worth_rows(result: Result[Any]) -> list[tuple[str, str]]:
     """What the value is, and what others reach."""
-    from pmlopt.programs.reports.baselines import baselines
-
-    found = baselines(certificate) if certificate.mechanism.matrix.size <= LARGEST_COMPARED else None
+    found = result.worth
     if found is None:
         return []
     others = ", ".join(f"{name} {number(value)}" for name, value in found.rows if name != "this mechanism")
@@ -214,6 +203,7 @@ def _design_rows(certificate: RequirementCertificate) -> list[tuple[str, str]]:
 def _estimable_rows(result: Result[Any]) -> list[tuple[str, str]]:
     """What can be estimated from the output, where the matrix is small enough for its rank."""
     from pmlopt.data.symmetry import OrbitMechanism
+    from pmlopt.measures.estimable import LARGEST_RANKED
 
     by_orbits = isinstance(result.mechanism, OrbitMechanism)
     if by_orbits or max(result.mechanism.matrix.shape) > LARGEST_RANKED:

@@ -42,6 +42,16 @@ def number(value: float, digits: int = 4) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def nats(level: float) -> str:
+    """A level for people: what is rounding is 0.
+
+    Examples:
+        >>> nats(0.25), nats(3e-12)
+        ('0.25 nats', '0 nats')
+    """
+    return f"{0 if level < 5e-10 else level:.6g} nats"
+
+
 def things(count: int, one: str, many: str = "") -> str:
     """A number of things in words.
 

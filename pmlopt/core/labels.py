@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, few
+from pmlopt.core.arrays import IntArray, Label, few
 from pmlopt.errors import FileFormatError, InputError
 
 _PLAIN = (str, int, float)
@@ -96,6 +96,36 @@ def places_of(
         except (KeyError, TypeError):
             raise error(f"{what}: {label!r} is none of {few(tuple(known))}") from None
     return result
+
+
+def counts_at(
+    counted: Iterable[tuple[tuple[Label, ...], int]],
+    sides: Sequence[Sequence[Label]],
+    what: str,
+    error: type[InputError],
+) -> IntArray:
+    """An array with an axis for each side, of counts that are given by a label of each.
+
+    Args:
+        counted: tuples of labels, with their counts.
+        sides: the labels of each axis.
+        what: the labels are of, for messages.
+        error: what is raised.
+
+    Raises:
+        InputError: of the class `error`: a label is not known, or a tuple has another length.
+
+    Examples:
+        >>> counts_at([(("b", 1), 2), (("a", 0), 3)], [("a", "b"), (0, 1)], "the counts", InputError).tolist()
+        [[3, 0], [0, 2]]
+    """
+    found = np.zeros([len(side) for side in sides], dtype=np.int64)
+    for labels, count in counted:
+        if len(labels) != len(sides):
+            raise error(f"{what}: {labels!r} is no tuple of {len(sides)} labels")
+        places = [places_of([one], side, what, error)[0] for one, side in zip(labels, sides, strict=True)]
+        found[tuple(places)] += count
+    return found
 
 
 def _read(label: Label) -> Label:

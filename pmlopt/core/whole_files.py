@@ -101,7 +101,7 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             made = _stream(path, kind)
         else:
             target = Path(path).resolve()  # a link stays, and its file is written
-            mode = 0o666 & ~_umask() if kind is None else stat.S_IMODE(kind)
+            mode = 0o666 & ~umask() if kind is None else stat.S_IMODE(kind)
             made = _published(*_begun(target.parent), target, mode)
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
@@ -223,7 +223,8 @@ def _kind_of(path: str | os.PathLike[str]) -> int | None:
         return None
 
 
-def _umask() -> int:
+def umask() -> int:
+    """The permissions that new files of this process do not get."""
     mask = os.umask(0)
     os.umask(mask)
     return mask

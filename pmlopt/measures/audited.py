@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import PriorLike
 from pmlopt.measures.leakage import ldp_level, lip_levels, maximal_leakage, mutual_information
-from pmlopt.measures.posterior import OutcomeTells, what_outcomes_tell
+from pmlopt.measures.posterior import MOST_TOLD, OutcomeTells, what_outcomes_tell
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Audit:
     def __str__(self) -> str:
         """The levels, and what the outcomes that leak most tell."""
         levels = [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
-        return "\n".join([*levels, *map(str, self.outcomes[:3])])
+        return "\n".join([*levels, *map(str, self.outcomes[:MOST_TOLD])])
 
 
 def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:

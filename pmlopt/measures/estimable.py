@@ -11,6 +11,9 @@ from pmlopt.core.arrays import FloatArray, Label, few, said
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 
+LARGEST_RANKED = 500
+"""Inputs and outputs up to which summaries have the rank of a mechanism."""
+
 RANK_TOLERANCE = 1e-11
 """Singular values up to this share of the largest are put down to rounding of the entries."""
 

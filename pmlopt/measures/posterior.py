@@ -9,9 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, said
+from pmlopt.core.display import nats
 from pmlopt.data.mechanism import MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.errors import PriorError
+
+MOST_TOLD = 3
+"""Outcomes of which a summary tells: those that leak most."""
 
 NOTHING = 1e-12
 """Leakage in nats up to which an outcome is said to tell nothing: rounding."""
@@ -75,9 +79,8 @@ class OutcomeTells:
     def row(self) -> tuple[str, ...]:
         """Outcome, its probability, letter, probability before and after, and leakage, as text."""
         after = "certain" if self.identifies else _share(self.after)
-        leakage = "0 nats" if self.leakage < 5e-10 else f"{self.leakage:.6g} nats"
         told = f"{self.probability:.4g}", said([self.letter]), f"{self.before:.4g}"
-        return said([self.output]), *told, after, leakage
+        return said([self.output]), *told, after, nats(self.leakage)
 
     def __str__(self) -> str:
         """A sentence.

@@ -18,7 +18,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.measures.estimable import Estimable, estimable
-from pmlopt.measures.posterior import OutcomeTells, outcome_warnings, what_outcomes_tell
+from pmlopt.measures.posterior import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
 from pmlopt.programs.certificate import (
     C_co,
     Certificate,
@@ -32,7 +32,7 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import mechanism_figure
-from pmlopt.programs.reports.baselines import baselines
+from pmlopt.programs.reports.baselines import Baselines, baselines
 from pmlopt.programs.reports.pages import write_page
 
 if TYPE_CHECKING:
@@ -161,19 +161,20 @@ class Result(Generic[C_co]):
             >>> print(told)
             If the output is 0, the true value is 0 with probability 0.6107; before it was 0.5.
         """
-        told = [str(one) for one in self.tells[:3]]
-        return "\n".join([str(self), *self._worth(), *told, *outcome_warnings(self.tells)])
+        told = [str(one) for one in self.tells[:MOST_TOLD]]
+        worth = [] if self.worth is None else [str(self.worth)]
+        return "\n".join([str(self), *worth, *told, *outcome_warnings(self.tells)])
 
-    def _worth(self) -> list[str]:
-        """The utility beside what is reached by releasing nothing, and everything."""
-        if isinstance(self.mechanism, OrbitMechanism) or not isinstance(self.certificate, DesignCertificate):
-            return []
-        small = self.mechanism.matrix.size <= LARGEST_COMPARED
-        found = baselines(self.certificate) if small else None
-        if found is None:
-            return []
-        others = f"releasing nothing {found.nothing:.4g}, releasing everything {found.everything:.4g}"
-        return [f"{found.what}: this mechanism {found.design:.4g}, {others}"]
+    @cached_property
+    def worth(self) -> Baselines | None:
+        """The utility of a design beside that of releasing nothing and everything.
+
+        None for other results, and for mechanisms of more than `LARGEST_COMPARED` entries.
+        """
+        certificate, mechanism = self.certificate, self.mechanism
+        if isinstance(mechanism, OrbitMechanism) or not isinstance(certificate, DesignCertificate):
+            return None
+        return baselines(certificate) if mechanism.matrix.size <= LARGEST_COMPARED else None
 
     def __str__(self) -> str:
         """One line: how it ended, the value with its bound, what is claimed of the leakage, the method."""

@@ -24,10 +24,9 @@ from pmlopt.measures.leakage import level_rounding
 from pmlopt.programs.certificate import FLOATS, Claim, Verdict
 from pmlopt.programs.result import Result
 from pmlopt.publishing.fit import FALSE_ALARMS, POWER, Fit, fit_of_release
-from pmlopt.publishing.folder import DESCRIPTION, REPORTS, SYSTEM, ReleaseFile, digests_of
+from pmlopt.publishing.folder import DESCRIPTION, REPORTS, SYSTEM, ReleaseFile, digests_of, joint_levels
 from pmlopt.publishing.page import pages
 from pmlopt.releases.applying import ColumnRelease
-from pmlopt.releases.attributes import attribute_levels
 from pmlopt.verification.loading import load
 from pmlopt.verification.verifying import read_saved, verify_file
 
@@ -155,13 +154,7 @@ def _certificate(place: Path, name: str) -> Iterator[Claim]:
 
 
 def _levels(described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    people = described.counts(mechanisms)
-    rows = [np.flatnonzero(people.sum(axis=tuple({*range(people.ndim)} - {k}))) for k in range(people.ndim)]
-    parts = [
-        Mechanism(one.matrix[own], [one.inputs[row] for row in own], one.outputs)
-        for one, own in zip(mechanisms, rows, strict=True)
-    ]
-    levels = attribute_levels(people[np.ix_(*rows)], parts)
+    levels = joint_levels(described.counts(mechanisms), mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)
         yield _at_most(f"level of {name} by itself", part.alone, alone)

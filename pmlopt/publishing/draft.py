@@ -20,9 +20,9 @@ from pmlopt.data.tables.reading import column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.errors import InputError
 from pmlopt.programs.result import Result
-from pmlopt.publishing.folder import FORMAT, MECHANISMS, SYSTEM, InClear, Part, ReleaseFile, occurring
+from pmlopt.publishing.folder import FORMAT, MECHANISMS, SYSTEM, InClear, Part, ReleaseFile, joint_levels
 from pmlopt.releases.applying import ColumnRelease, input_codes
-from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
+from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size
 from pmlopt.verification.loading import load
 from pmlopt.verification.verifying import trusted_mechanism
@@ -139,11 +139,9 @@ def drafted(
     if len(strange):
         letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
         raise InputError(f"{said(letters)} is in the data, and never in the law: give one with all of them")
-    parts = [occurring(people, place, one) for place, one in enumerate(matrices)]
-    kept_letters = np.ix_(*(people.sum(axis=_others(people, k)) > 0 for k in range(people.ndim)))
     return ReleaseDraft(
         data, releases, made, tuple(keep), tuple(drop), people, law is None, int(of_data.sum()),
-        attribute_levels(people[kept_letters], [one for _, one in parts]),
+        joint_levels(people, matrices),
         tuple(_in_clear(names, counts, matrices) for names, counts in beside.items()),
         largest, title, drop_missing, form,
     )  # fmt: skip
@@ -184,10 +182,6 @@ def check_named(
             f"{where}: nothing is said of the column{'s' if len(left) > 1 else ''} "
             f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
         )
-
-
-def _others(people: IntArray, place: int) -> tuple[int, ...]:
-    return tuple(axis for axis in range(people.ndim) if axis != place)
 
 
 def _counted(

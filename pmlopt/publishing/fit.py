@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label
-from pmlopt.core.labels import label_key, places_of
+from pmlopt.core.labels import counts_at, label_key
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.attributes import through
 from pmlopt.releases.joint import check_size
 
 FALSE_ALARMS = 1e-3
@@ -95,13 +96,8 @@ def fit_of_release(
     if rows <= 0:
         raise InputError("there is no released row: nothing can be tested")
     check_size(math.prod(max(one.matrix.shape) for one in mechanisms))
-    counts = np.zeros([len(one.outputs) for one in mechanisms])
-    for outcome, number in observed.items():
-        place = tuple(
-            places_of([label], one.outputs, "the released rows", MechanismError)[0]
-            for label, one in zip(outcome, mechanisms, strict=True)
-        )
-        counts[place] += number
+    sides = [one.outputs for one in mechanisms]
+    counts = counts_at(observed.items(), sides, "the released rows", MechanismError).astype(float)
     matrices = [one.matrix for one in mechanisms]
     expected = through(law, matrices)
     impossible = tuple(
@@ -110,14 +106,6 @@ def fit_of_release(
     )
     raw_p_value, detectable = _against_raw_rows(mechanisms, law, expected, counts, same_people)
     return Fit(rows, impossible, _frequencies(counts, expected, rows), raw_p_value, detectable)
-
-
-def through(law: FloatArray, matrices: Sequence[FloatArray]) -> FloatArray:
-    """The law of the outcomes: an array over letters through a matrix on each axis."""
-    found = law
-    for matrix in matrices:
-        found = np.tensordot(found, matrix, axes=(0, 0))  # the axis of the outputs becomes the last one
-    return found
 
 
 def _frequencies(counts: FloatArray, expected: FloatArray, rows: int) -> float:
@@ -166,7 +154,7 @@ def _against_raw_rows(
 
 def _spelled(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
     """The probability of the letters that each outcome spells or reads like; 0 where it is none."""
-    found = law
+    spells = []
     for one in mechanisms:
         texts = [str(label) for label in one.inputs]  # as a file of text has them
         at = dict(zip(texts, range(len(texts)), strict=True)) if len(set(texts)) == len(texts) else {}
@@ -176,8 +164,8 @@ def _spelled(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
             place = keys.get(label_key(label), at.get(str(label)))
             if place is not None:
                 same[place, y] = 1.0
-        found = np.tensordot(found, same, axes=(0, 0))
-    return found
+        spells.append(same)
+    return through(law, spells)
 
 
 def _bennett(excess: float, variance: float, largest: float) -> float:

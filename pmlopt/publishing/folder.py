@@ -18,12 +18,13 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label
-from pmlopt.core.labels import label_key, places_of
+from pmlopt.core.labels import counts_at, label_key
 from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
-from pmlopt.core.whole_files import reason_of
+from pmlopt.core.whole_files import reason_of, rename, umask
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
+from pmlopt.releases.attributes import AttributeLevels, attribute_levels
 from pmlopt.releases.joint import check_size
 
 FORMAT = "pmlopt release 1"
@@ -153,16 +154,9 @@ class ReleaseFile:
             MechanismError: there are too many tuples to list.
         """
         check_size(math.prod(len(one.inputs) for one in mechanisms))
-        people = np.zeros([len(one.inputs) for one in mechanisms], dtype=np.int64)
-        for letters, count in zip(self.letters, self.people, strict=True):
-            if len(letters) != len(mechanisms):
-                raise FileFormatError(f"the letters {letters!r} are none of this release")
-            place = tuple(
-                places_of([letter], one.inputs, "the letters of the release", FileFormatError)[0]
-                for letter, one in zip(letters, mechanisms, strict=True)
-            )
-            people[place] += count
-        return people
+        sides = [one.inputs for one in mechanisms]
+        counted = zip(self.letters, self.people, strict=True)
+        return counts_at(counted, sides, "the letters of the release", FileFormatError)
 
     def write(self, folder: Path) -> None:
         """Write it into its folder."""
@@ -189,6 +183,16 @@ def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior
     return prior, Mechanism(mechanism.matrix[rows], labels, mechanism.outputs)
 
 
+def joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> AttributeLevels:
+    """What mechanisms leak together and each, by how many people have each tuple of letters that occurs."""
+    parts = [occurring(people, place, one) for place, one in enumerate(mechanisms)]
+    rows = [
+        [one.inputs.index(label) for label in prior.labels]
+        for one, (prior, _) in zip(mechanisms, parts, strict=True)
+    ]
+    return attribute_levels(people[np.ix_(*rows)], [one for _, one in parts])
+
+
 def digests_of(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file of a folder but its description, by its name; of what is no file, its kind."""
     found = sorted(
@@ -208,8 +212,9 @@ def _digest(path: Path) -> str:
 def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     """A folder to fill, which appears under its name when the block ends, whole, and never before.
 
-    It is filled beside its place, under a name that begins with `.pmlopt-`, and renamed when all its files
-    are on the disk. An exception removes it; a process that is killed leaves it under that name.
+    It is filled beside its place, under a name that begins with `.pmlopt-`, by files that are on the disk
+    once they are written (`whole_file`), and then renamed. An exception removes it; a process that is killed
+    leaves it under that name.
 
     Raises:
         FileFormatError: something is there already, or the folder cannot be made.
@@ -223,30 +228,11 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
         raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
     try:
         yield draft
-        _on_disk(draft)
-        mask = os.umask(0)
-        os.umask(mask)
-        draft.chmod(0o777 & ~mask)
-        draft.rename(target)
-        _sync(target.parent)
+        draft.chmod(0o777 & ~umask())
+        rename(draft, target)
     except OSError as cause:
         shutil.rmtree(draft, ignore_errors=True)
         raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
     except BaseException:
         shutil.rmtree(draft, ignore_errors=True)
         raise
-
-
-def _on_disk(folder: Path) -> None:
-    for inner, _, names in os.walk(folder):
-        for name in names:
-            _sync(Path(inner) / name)
-        _sync(Path(inner))
-
-
-def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

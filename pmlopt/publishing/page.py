@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,20 +10,14 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, said, shown
-from pmlopt.core.display import things
+from pmlopt.core.display import nats, things
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.measures.estimable import estimable
-from pmlopt.measures.posterior import outcome_warnings, what_outcomes_tell
-from pmlopt.programs.reports.pages import STYLE, TOLD
+from pmlopt.measures.estimable import LARGEST_RANKED, estimable
+from pmlopt.measures.posterior import MOST_TOLD, outcome_warnings, what_outcomes_tell
+from pmlopt.programs.reports.pages import TOLD, rows_html, text_html, whole_page
 from pmlopt.programs.result import Result
-from pmlopt.publishing.fit import through
 from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, InClear, ReleaseFile, occurring
-
-LARGEST_RANKED = 500
-"""Letters and outputs up to which the rank of a mechanism is computed."""
-
-MOST_OUTCOMES = 3
-"""Outcomes of each mechanism whose posterior is shown: those that leak most."""
+from pmlopt.releases.attributes import through
 
 
 @dataclass(frozen=True)
@@ -71,7 +64,7 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
             f"What an outcome says of {name}",
             [str(tells[0]), *_estimable(mechanism)],
             TOLD,
-            [one.row for one in tells[:MOST_OUTCOMES]],
+            [one.row for one in tells[:MOST_TOLD]],
         )
         if found := outcome_warnings(tells):
             yield Section("Warning", found, warn=True)
@@ -88,10 +81,8 @@ def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequenc
     if (through(occurs, possible) == 1).any() and occurs.sum() > 1:
         found.append("Some outcomes of all columns together leave a single combination of values.")
     for place, name in enumerate(names):
-        beside = np.moveaxis(occurs, place, 0)
-        for k, matrix in enumerate(possible):
-            if k != place:
-                beside = np.tensordot(beside, matrix, axes=(1, 0))
+        others = [k for k in range(people.ndim) if k != place]
+        beside = np.moveaxis(through(occurs, possible, others), place, 0)
         letters = (beside.reshape(len(beside), -1) > 0).astype(float)
         by_itself = (letters.max(axis=1) @ possible[place]) == 1
         if (letters.T @ possible[place] == 1).any() and not by_itself.any() and len(letters) > 1:
@@ -143,11 +134,6 @@ def _beside(one: InClear) -> tuple[str, ...]:
     return " and ".join(one.columns), str(one.values), nats(one.alone), beside
 
 
-def nats(level: float) -> str:
-    """A level for people: 0 is 0."""
-    return f"{0 if level < 5e-10 else level:.6g} nats"
-
-
 def factor(level: float) -> str:
     """The factor of a level."""
     return f"{math.exp(min(level, 700.0)):.4g}"
@@ -186,22 +172,14 @@ NOT_PROMISED = (
 
 
 def _html(title: str, found: Sequence[Section]) -> str:
-    body = [f"<h1>{_text(title)}</h1>"]
+    body = [f"<h1>{text_html(title)}</h1>"]
     for one in found:
-        body += [f"<h2>{_text(one.title)}</h2>"] if one.title and not one.warn else []
+        body += [f"<h2>{text_html(one.title)}</h2>"] if one.title and not one.warn else []
         kind = " class='warn'" if one.warn else ""
-        body += [f"<p{kind}>{_text(line)}</p>" for line in one.lines]
+        body += [f"<p{kind}>{text_html(line)}</p>" for line in one.lines]
         if one.rows:
-            head = "".join(f"<th>{_text(cell)}</th>" for cell in one.head)
-            rows = "".join(
-                "<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in one.rows
-            )
-            body.append(f"<div class='wide'><table><tr>{head}</tr>{rows}</table></div>")
-    return (
-        "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{_text(title)}</title><style>{STYLE}</style></head><body>{''.join(body)}</body></html>\n"
-    )
+            body.append(f"<div class='wide'>{rows_html(one.rows, one.head)}</div>")
+    return whole_page(title, body)
 
 
 def _markdown(title: str, found: Sequence[Section]) -> str:
@@ -215,10 +193,6 @@ def _markdown(title: str, found: Sequence[Section]) -> str:
             lines += ["| " + " | ".join(map(_escaped, row)) + " |" for row in table]
             lines.append("")
     return "\n".join(lines).rstrip() + "\n"
-
-
-def _text(text: str) -> str:
-    return html.escape(shown(text))
 
 
 def _escaped(text: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -85,7 +85,7 @@ def attribute_levels(
             "attributes or outputs"
         )
     matrices = [part.matrix for part in parts]
-    everything = _through(law, matrices, range(len(parts)))
+    everything = through(law, matrices)
     each = [_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
     alone = [
         _level_about(law.sum(axis=tuple({*range(law.ndim)} - {axis})), [matrix], 0)
@@ -141,9 +141,9 @@ def _by_label(joint: Any, parts: list[Mechanism]) -> FloatArray:
         raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
 
 
-def _through(law: FloatArray, matrices: list[FloatArray], axes: Iterable[int]) -> FloatArray:
-    """The law with the letters of some attributes replaced by their outputs."""
-    for axis in axes:
+def through(law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int] | None = None) -> FloatArray:
+    """The law with the letters of some attributes replaced by their outputs; of all where none are named."""
+    for axis in range(law.ndim) if axes is None else axes:
         law = np.moveaxis(np.tensordot(law, matrices[axis], axes=(axis, 0)), -1, axis)
     return law
 
@@ -153,10 +153,10 @@ def _level_about(
 ) -> float:
     """The level of all releases about one attribute."""
     if everything is None:
-        everything = _through(law, matrices, range(law.ndim))
+        everything = through(law, matrices)
     others = [other for other in range(law.ndim) if other != axis]
     marginal = law.sum(axis=tuple(others))
-    given = np.moveaxis(_through(law, matrices, others), axis, 0)
+    given = np.moveaxis(through(law, matrices, others), axis, 0)
     given = given / marginal.reshape(-1, *[1] * len(others))
     below = np.moveaxis(everything, axis, 0)
     best = 0.0

@@ -7,6 +7,12 @@ import pandas as pd
 import pytest
 from commands import run
 
+EDUCATION = [
+    *("--column", "education", "--epsilon", 0.3, "--utility", "absolute"),
+    *("--drop", "id", "--drop", "sex"),
+]
+"""The options of a release of one column."""
+
 PLAN = """
 total = 1.0
 drop = ["id"]
@@ -41,19 +47,7 @@ def test_the_example_has_the_published_shares(people: Path) -> None:
 
 def test_one_column_in_two_commands(people: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    asked = [
-        "--column",
-        "education",
-        "--epsilon",
-        0.3,
-        "--utility",
-        "absolute",
-        "--drop",
-        "id",
-        "--drop",
-        "sex",
-    ]
-    said = run("release", people, *asked, "-o", out)
+    said = run("release", people, *EDUCATION, "-o", out)
     assert "education  0.3 nats   0.3 nats" in said
     assert "If the output is" in said
     assert "Traceback" not in said
@@ -108,19 +102,7 @@ def test_each_wrong_turn_is_answered(people: Path, options: list[str], match: st
 
 
 def test_a_folder_that_is_there_and_one_that_is_none(people: Path, tmp_path: Path) -> None:
-    asked = [
-        "--column",
-        "sex",
-        "--epsilon",
-        "1",
-        "--utility",
-        "hamming",
-        "--drop",
-        "id",
-        "--drop",
-        "education",
-    ]
-    assert "is there already" in run("release", people, *asked, "-o", tmp_path, code=2)
+    assert "is there already" in run("release", people, *EDUCATION, "-o", tmp_path, code=2)
     assert "release.json" in run("check", tmp_path, code=2)
     assert "is there already" in run("example", people, code=2)
     assert "ends in .csv" in run("example", tmp_path / "people.parquet", code=2)
@@ -128,19 +110,7 @@ def test_a_folder_that_is_there_and_one_that_is_none(people: Path, tmp_path: Pat
 
 def test_saved_results_and_folders_are_told_apart(people: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    asked = [
-        "--column",
-        "education",
-        "--epsilon",
-        0.3,
-        "--utility",
-        "absolute",
-        "--drop",
-        "id",
-        "--drop",
-        "sex",
-    ]
-    run("release", people, *asked, "-o", out)
+    run("release", people, *EDUCATION, "-o", out)
     saved = out / "mechanisms" / "education.json"
     assert "`pmlopt check`" in run("verify", out, code=2)
     assert "`pmlopt verify`" in run("check", saved, code=2)

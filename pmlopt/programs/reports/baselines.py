@@ -39,6 +39,11 @@ class Baselines:
     design: float
     everything: float
 
+    def __str__(self) -> str:
+        """One line: the design, and both ends."""
+        ends = f"releasing nothing {self.nothing:.4g}, releasing everything {self.everything:.4g}"
+        return f"{self.what}: this mechanism {self.design:.4g}, {ends}"
+
     @property
     def rows(self) -> list[tuple[str, float]]:
         """The values by name, in the order in which they are told."""

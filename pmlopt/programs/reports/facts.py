@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -92,6 +93,7 @@ def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
     limits = {} if privacy is None else privacy.limits
     utility = baselines(design) if isinstance(design, DesignCertificate) else None
     names = {name.partition("_about_")[0] for name in limits}
+    outcomes = () if known is None else tuple(what_outcomes_tell(known, certificate.mechanism))
     return Facts(
         kind=certificate.kind,
         promise=certificate.statement,
@@ -99,30 +101,28 @@ def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
         about=_about(privacy),
         scope=_scope(privacy, known),
         not_promised=NOT_PROMISED,
-        outcomes=() if known is None else tuple(what_outcomes_tell(known, certificate.mechanism)),
+        outcomes=outcomes,
         limit=limits.get("pml", limits.get("lip_upper")),
         utility=utility,
-        warnings=()
-        if known is None or privacy is None
-        else warnings_of(known, privacy, certificate.mechanism),
+        warnings=() if known is None or privacy is None else warnings_of(known, privacy, outcomes),
         verdict=verdict,
         sources=tuple(SOURCES[name] for name in SOURCES if name in names),
         mechanism=certificate.mechanism,
     )
 
 
-def warnings_of(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> tuple[str, ...]:
+def warnings_of(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeTells]) -> tuple[str, ...]:
     """What is easily overlooked: a limit that binds nothing, outcomes that give letters away or exclude them.
 
     Examples:
         >>> from pmlopt import PML
-        >>> warnings_of(Prior([0.5, 0.5]), PML(3.0), Mechanism([[1, 0], [0, 1]]))[0][:43]
+        >>> warnings_of(Prior([0.5, 0.5]), PML(3.0), [])[0][:43]
         'The limit binds nothing: releasing the data'
     """
     found = []
     if privacy.holds(prior, Mechanism(np.eye(prior.size), prior.labels)):
         found.append("The limit binds nothing: releasing the data itself keeps it under this prior.")
-    return (*found, *outcome_warnings(what_outcomes_tell(prior, mechanism)))
+    return (*found, *outcome_warnings(outcomes))
 
 
 def _meaning(name: str, limit: float) -> str:

@@ -10,6 +10,7 @@ from pmlopt.core import files
 from pmlopt.core.arrays import shown
 from pmlopt.core.display import matrix_html
 from pmlopt.errors import FileFormatError
+from pmlopt.measures.posterior import MOST_TOLD
 from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.reports.facts import Facts, facts_of
 
@@ -104,14 +105,14 @@ code, pre { font: .88rem/1.5 ui-monospace, monospace; } pre { overflow-x: auto; 
 
 def page_html(facts: Facts, name: str) -> str:
     """The report of a file as one page: light and dark, for a phone too, and nothing from the network."""
-    verdict = VERDICTS[facts.verdict.holds]
+    verdict, told = VERDICTS[facts.verdict.holds], text_html(name)
     body = [
-        f"<p class='soft'>{_text(name)}, a result of the kind {_text(facts.kind)}</p>",
+        f"<p class='soft'>{told}, a result of the kind {text_html(facts.kind)}</p>",
         "<h1>What this mechanism promises</h1>",
-        f"<p class='promise'>{_text(facts.promise)}</p>",
+        f"<p class='promise'>{text_html(facts.promise)}</p>",
         _list(facts.meanings),
-        *(f"<p class='warn'><b>Warning:</b> {_text(line)}</p>" for line in facts.warnings),
-        _table([("about", facts.about), ("for whom", facts.scope), ("checked", verdict)]),
+        *(f"<p class='warn'><b>Warning:</b> {text_html(line)}</p>" for line in facts.warnings),
+        rows_html([("about", facts.about), ("for whom", facts.scope), ("checked", verdict)]),
         "<h2>What is not promised</h2>",
         _list(facts.not_promised),
         *_outcomes_html(facts),
@@ -119,7 +120,7 @@ def page_html(facts: Facts, name: str) -> str:
         "<h2>How it was checked</h2>",
         _verdict_html(facts),
         "<h2>Check it yourself</h2>",
-        f"<pre>pmlopt verify {_text(name)}\npython -m pmlopt.verification.verifier {_text(name)}</pre>",
+        f"<pre>pmlopt verify {told}\npython -m pmlopt.verification.verifier {told}</pre>",
         "<p class='soft'>The second is a script that needs Python alone, and runs where no pmlopt is "
         "installed once it is copied there. It takes every number as the rational that it is. Both say what "
         "they do not check.</p>",
@@ -132,10 +133,15 @@ def page_html(facts: Facts, name: str) -> str:
         "</div>",
         *(["<h2>Sources</h2>", _list(facts.sources)] if facts.sources else []),
     ]  # fmt: skip
+    return whole_page(f"{name}: what it promises", body)
+
+
+def whole_page(title: str, body: Iterable[str]) -> str:
+    """A self-contained page in HTML, of parts that are HTML already."""
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{_text(name)}: what it promises</title><style>{STYLE}</style></head>"
+        f"<title>{text_html(title)}</title><style>{STYLE}</style></head>"
         f"<body>{''.join(body)}</body></html>\n"
     )
 
@@ -175,8 +181,7 @@ def _outcomes_html(facts: Facts) -> list[str]:
     more = [f"<p class='soft'>and {left} more, which tell less</p>"] if left else []
     picture = bars_svg("Leakage of each outcome in nats", rows, facts.limit)
     note = "<p class='soft'>Under the prior of the file; the promise may be for more priors.</p>"
-    head = "".join(f"<th>{_text(cell)}</th>" for cell in TOLD)
-    table = _table([one.row for one in told[:3]]).replace("<table class='facts'>", f"<table><tr>{head}</tr>")
+    table = rows_html([one.row for one in told[:MOST_TOLD]], TOLD)
     return [
         "<h2>What each outcome tells, in nats</h2>",
         picture,
@@ -194,7 +199,7 @@ def _utility_html(facts: Facts) -> list[str]:
     rows = [(name.replace(" at the same limits", ""), value) for name, value in facts.utility.rows]
     note = "Randomized response keeps the same limits with as little noise as it can."
     return [
-        f"<h2>{_text(title)}</h2>",
+        f"<h2>{text_html(title)}</h2>",
         bars_svg(title, rows, mark="this mechanism"),
         f"<p class='soft'>{note}</p>",
     ]
@@ -202,21 +207,23 @@ def _utility_html(facts: Facts) -> list[str]:
 
 def _verdict_html(facts: Facts) -> str:
     rows = "".join(
-        f"<tr><td>{_text(p.name)}</td><td class='{'yes' if p.holds else 'no'}'>{p.verdict}</td>"
-        f"<td>{_text(p.arithmetic)}</td><td>{_text(p.detail)}</td></tr>"
+        f"<tr><td>{text_html(p.name)}</td><td class='{'yes' if p.holds else 'no'}'>{p.verdict}</td>"
+        f"<td>{text_html(p.arithmetic)}</td><td>{text_html(p.detail)}</td></tr>"
         for p in facts.verdict.parts
     )
     head = "<tr><th>part</th><th>verdict</th><th>decided in</th><th>found</th></tr>"
     return f"<div class='wide'><table class='parts'>{head}{rows}</table></div>"
 
 
-def _table(rows: Iterable[Sequence[str]]) -> str:
-    body = "".join("<tr>" + "".join(f"<td>{_text(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<table class='facts'>{body}</table>"
+def rows_html(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+    """A table of texts as HTML: of facts and their names, or with a head."""
+    body = "".join("<tr>" + "".join(f"<td>{text_html(cell)}</td>" for cell in row) + "</tr>" for row in rows)
+    names = "".join(f"<th>{text_html(cell)}</th>" for cell in head)
+    return f"<table><tr>{names}</tr>{body}</table>" if head else f"<table class='facts'>{body}</table>"
 
 
 def _list(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{_text(line)}</li>" for line in lines)
+    items = "".join(f"<li>{text_html(line)}</li>" for line in lines)
     return f"<ul>{items}</ul>" if items else ""
 
 
@@ -225,7 +232,8 @@ def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[
     return ["| " + " | ".join(_plain(cell) for cell in line) + " |" for line in lines]
 
 
-def _text(text: str) -> str:
+def text_html(text: str) -> str:
+    """A text of somebody else's as HTML."""
     return html.escape(shown(text))
 
 
