@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pmlopt.cli.data import Column, ColumnOptions, Delimiter, Encoding, MissingCells
 from pmlopt.cli.options import Opt
@@ -24,8 +24,16 @@ if TYPE_CHECKING:
     from pmlopt.model.uncertainty import JointLaws, PriorSet
 
 
-_FIELDS = {"epsilon", "upper", "lower", "over", "about", "secret", "distance", "gain", "delta"}
-"""The fields of requirements that options give."""
+LEVELS = ("epsilon", "upper", "lower")
+"""The fields of requirements that are the level where nothing else is said."""
+
+
+@dataclass(frozen=True)
+class Gives:
+    """That an option gives these fields of requirements, read for a prior's letters where it is a file."""
+
+    fields: tuple[str, ...]
+    read: Callable[[Any, Prior], Any] = lambda value, _: value
 
 
 def _names(kind: type[Requirement]) -> set[str]:
@@ -92,19 +100,23 @@ class Asked:
         "pml, ldp, lip, maximal-leakage, approximate-pml, metric, pufferfish, g-leakage, or the name of a "
         "requirement of your own (--import).", "--privacy"
     )] = "pml"  # fmt: skip
-    about_file: Annotated[Path | None, Opt(
+    about_file: Annotated[Path | None, Gives(("about", "secret")), Opt(
         "PML and Pufferfish: protect a secret that the data tells of, in place of the data. CSV with a "
         "header: secret and letter of each person; the two and a count or probability; or a crosstab, a row "
         "for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
-    distance_name: Annotated[str | None, Opt(
+    distance_name: Annotated[str | None, Gives(("distance",), read_distance), Opt(
         "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"
     )] = None  # fmt: skip
-    gain_file: Annotated[Path | None, Opt(
+    gain_file: Annotated[Path | None, Gives(("gain",), read_gains), Opt(
         "g-leakage only: CSV matrix of gains, a row for each letter and a column for each guess.", "--gain"
     )] = None  # fmt: skip
-    slack: Annotated[float | None, Opt("Approximate PML only: what may be added to e^epsilon P(E).")] = None
-    lower: Annotated[float | None, Opt("LIP only: the bound on the other side; else epsilon.")] = None
+    slack: Annotated[float | None, Gives(("delta",)), Opt(
+        "Approximate PML only: what may be added to e^epsilon P(E)."
+    )] = None  # fmt: skip
+    lower: Annotated[float | None, Gives(("lower",)), Opt(
+        "LIP only: the bound on the other side; else epsilon."
+    )] = None  # fmt: skip
     column: Column = None
     missing: MissingCells = "refuse"
     delimiter: Delimiter = None
@@ -206,49 +218,38 @@ class Asked:
         fields = {one.name: one.required for one in fields_of(self.kind)}
         if self.robust and "over" not in fields:
             raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
-        for option, (given, names) in self._beside.items():
-            belongs = [name for name, kind in kinds_of(Requirement).items() if names & _names(kind)]
+        for name, (option, gives) in _givers().items():
+            given = getattr(self, name)
+            named = set(gives.fields)
+            belongs = [kind for kind, cls in kinds_of(Requirement).items() if named & _names(cls)]
             fits = self.privacy_name in belongs
-            together = option != "--lower" and (given is None or len(belongs) == 1)
-            if given is None and together and any(fields.get(name) for name in names):
+            together = not named & set(LEVELS) and (given is None or len(belongs) == 1)
+            if given is None and together and any(fields.get(field) for field in named):
                 raise InputError(f"--privacy {self.privacy_name} and {option} belong together: give both")
             if given is not None and not fits:
                 raise InputError(
                     f"--privacy {belongs[0]} and {option} belong together: give both" if together else
                     f"{option} belongs to --privacy {' or '.join(belongs)}, not to {self.privacy_name}"
                 )  # fmt: skip
-        beyond = {name for name, required in fields.items() if required} - _FIELDS
+        optional = {field for _, gives in _givers().values() for field in gives.fields}
+        beyond = {name for name, required in fields.items() if required} - optional - {*LEVELS, "over"}
         if beyond:
             raise InputError(
                 f"--privacy {self.privacy_name} has {', '.join(sorted(beyond))}, for which there is no "
                 "option: say it in a problem file"
             )
 
-    @property
-    def _beside(self) -> dict[str, tuple[Any, set[str]]]:
-        """What was given for the options that belong to some requirements, and the fields that it is for."""
-        return {
-            "--about": (self.about_file, {"about", "secret"}),
-            "--distance": (self.distance_name, {"distance"}),
-            "--gain": (self.gain_file, {"gain"}),
-            "--slack": (self.slack, {"delta"}),
-            "--lower": (self.lower, {"lower"}),
-        }
-
     def given(self, prior: Prior) -> dict[str, Any]:
         """What the requirement has beside its level, by its fields, for the letters of the prior."""
         secret = self.secret
         if secret is not None and secret.labels != prior.labels:
             secret = secret.reordered(prior.labels)
-        return {
-            "about": secret,
-            "secret": secret,
-            "distance": None if self.distance_name is None else read_distance(self.distance_name, prior),
-            "gain": None if self.gain_file is None else read_gains(self.gain_file, prior),
-            "delta": self.slack,
-            "lower": self.lower,
-            "over": self._over(prior, secret) if self.robust else None,
-        }
+        found: dict[str, Any] = {"over": self._over(prior, secret) if self.robust else None}
+        for name, (_, gives) in _givers().items():
+            value = secret if name == "about_file" else getattr(self, name)
+            read = None if value is None else gives.read(value, prior)
+            found |= dict.fromkeys(gives.fields, read)
+        return found
 
     def requirement(
         self, epsilon: float, prior: Prior, given: Mapping[str, Any] | None = None
@@ -256,7 +257,7 @@ class Asked:
         """The requirement that the options name, at a level in nats; `given` is what `given(prior)` read."""
         self.check_belonging()
         beside = self.given(prior) if given is None else given
-        values = {"epsilon": epsilon, "upper": epsilon, "lower": epsilon}
+        values: dict[str, Any] = dict.fromkeys(LEVELS, epsilon)
         values |= {name: value for name, value in beside.items() if value is not None}
         make: Any = self.kind
         return make(**{one.name: values[one.name] for one in fields_of(make) if one.name in values})  # type: ignore[no-any-return]
@@ -282,3 +283,13 @@ class Asked:
                 )
             seen = dict(zip(labels, counts, strict=True))
         return {letter: seen[letter] for letter in prior.labels} if set(seen) == set(prior.labels) else seen
+
+
+@cache
+def _givers() -> dict[str, tuple[str, Gives]]:
+    """The fields of `Asked` that give fields of requirements: the option of each, and what it gives."""
+    return {
+        name: (hint.__metadata__[-1].flags(name)[0], hint.__metadata__[0])
+        for name, hint in get_type_hints(Asked, include_extras=True).items()
+        if isinstance(hint.__metadata__[0], Gives)
+    }

@@ -187,6 +187,10 @@ class Opt:
     names: str = ""
     type: Any = None
 
+    def flags(self, key: str) -> list[str]:
+        """The names of the option of a parameter."""
+        return (self.names or f"--{key.replace('_', '-')}").split("/")
+
 
 @dataclass(frozen=True)
 class Arg:
@@ -250,7 +254,7 @@ def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
     shown = bool(more) and kind is not bool and given != Path("-")
     more |= {"is_flag": True} if kind is bool else {"type": note.type or choice}
     return click.Option(
-        [*(note.names or f"--{key.replace('_', '-')}").split("/"), key], help=note.help, multiple=several,
+        [*note.flags(key), key], help=note.help, multiple=several,
         required=required, show_default=shown, **more,
     )  # fmt: skip
 
