@@ -281,13 +281,37 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
                 raise InputError(f"{target}: is read by this command: write to another file")
 
 
-def check_drawable(path: Path) -> None:
-    """Complain of a picture that cannot be drawn, by its ending or for want of the extra."""
-    from pmlopt.core.display import figure_class
-    from pmlopt.programs.plots import ENDINGS
+def check_targets(
+    output: Path | None, plot: Path | None, inputs: Iterable[Path] = (), other: Path | None = None
+) -> None:
+    """Complain before any solver runs of what cannot be written, or would write over what is read."""
+    targets = [path for path in (output, other, plot) if path is not None]
+    check_distinct(targets)
+    check_apart(targets, inputs)
+    for path in targets:
+        files.check_target(path)
+    if output is not None:
+        files.ending_of(output)
+    if plot is not None:
+        from pmlopt.core.display import figure_class
+        from pmlopt.programs.plots import ENDINGS
 
-    files.ending_of(path, ENDINGS)
-    figure_class()
+        files.ending_of(plot, ENDINGS)
+        figure_class()
+
+
+def draw_curves(
+    path: Path,
+    points: Iterable[Sequence[float]],
+    names: Sequence[str],
+    height: str,
+    across: str = "epsilon [nats]",
+) -> None:
+    """Draw curves of these names: each point has its place along the grid, then the height of each curve."""
+    from pmlopt.programs.plots import save_figure, utility_figure
+
+    grid, *heights = zip(*sorted(points, key=lambda point: point[0]), strict=True)
+    save_figure(utility_figure(grid, dict(zip(names, heights, strict=True)), height, across=across), path)
 
 
 @dataclass(frozen=True)
@@ -314,15 +338,7 @@ class Run:
 
     def check(self, inputs: Iterable[Path] = ()) -> None:
         """Complain of what cannot be written before any solver runs, or would write over what is read."""
-        targets = [path for path in (self.output, self.mps, self.plot) if path is not None]
-        check_distinct(targets)
-        check_apart(targets, inputs)
-        for path in targets:
-            files.check_target(path)
-        if self.output is not None:
-            files.ending_of(self.output)
-        if self.plot is not None:
-            check_drawable(self.plot)
+        check_targets(self.output, self.plot, inputs, self.mps)
 
     @property
     def options(self) -> dict[str, Any]:

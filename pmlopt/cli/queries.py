@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -16,11 +16,10 @@ from pmlopt.cli.options import (
     Json,
     Opt,
     Plot,
-    check_apart,
-    check_distinct,
-    check_drawable,
+    check_targets,
     code_of,
     command,
+    draw_curves,
     main,
 )  # fmt: skip
 from pmlopt.cli.printing import (
@@ -35,7 +34,6 @@ from pmlopt.cli.printing import (
     status,
 )  # fmt: skip
 from pmlopt.cli.reading import read_numbers
-from pmlopt.core import files
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -43,6 +41,8 @@ if TYPE_CHECKING:
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.result import Result
     from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
+
+LEAKAGE = "leakage per record [nats]"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def record_leakage_command(
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.programs.record_leakage.program import record_leakage
 
-    _check_plot(plot, mechanism_file)
+    check_targets(None, plot, [mechanism_file])
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
     # a prior of more entropy is allowed at less: from the largest down
@@ -105,16 +105,9 @@ def record_leakage_command(
     known = dict(zip(order, results, strict=True))
     found: list[Result[RecordCertificate]] = [known[b] for b in wanted]
     if plot is not None:
-        ordered = sorted(found, key=lambda result: result.certificate.entropy)
-        _draw(
-            plot,
-            [result.certificate.entropy for result in ordered],
-            {
-                "proved bound": [result.bound for result in ordered],
-                "worst prior found": [result.value for result in ordered],
-            },
-            "entropy of the dataset, at least [nats]",
-        )
+        points = [(result.certificate.entropy, result.bound, result.value) for result in found]
+        across = "entropy of the dataset, at least [nats]"
+        draw_curves(plot, points, ["proved bound", "worst prior found"], LEAKAGE, across)
     if as_json:
         echo_json([{"epsilon": epsilon, "holds": _holds(r, epsilon), **r.to_dict()} for r in found])
     else:
@@ -155,13 +148,9 @@ def leakage_distortion_command(
     if (distortions is None) == (leakages is None):
         raise InputError("give --distortion or --leakage, one of them")
     limits = read_numbers(distortions or leakages or "", "--distortion" if distortions else "--leakage")
-    if output is not None:
-        files.check_target(output)
-        files.ending_of(output)
-        if len(limits) > 1:
-            raise InputError("-o writes one mechanism: give one limit")
-    check_distinct([path for path in (output, plot) if path is not None])
-    _check_plot(plot)
+    check_targets(output, plot)
+    if output is not None and len(limits) > 1:
+        raise InputError("-o writes one mechanism: give one limit")
     query = asked.query()
     with status("designing", as_json):
         from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
@@ -172,13 +161,8 @@ def leakage_distortion_command(
     if output is not None:
         found[0].save(output)
     if plot is not None:
-        ordered = sorted(found, key=lambda result: result.certificate.distortion)
-        _draw(
-            plot,
-            [result.certificate.distortion for result in ordered],
-            {"mechanism": [result.certificate.leakage for result in ordered]},
-            "expected distortion",
-        )
+        reached = [(result.certificate.distortion, result.certificate.leakage) for result in found]
+        draw_curves(plot, reached, ["mechanism"], LEAKAGE, "expected distortion")
     if as_json:
         echo_json([result.to_dict() for result in found])
     else:
@@ -225,17 +209,3 @@ def _print(found: Sequence[Result[RecordCertificate]], epsilon: float | None) ->
             f"The claim {verdict}: no record leaks more than {epsilon!r} nats at an entropy of "
             f"{number(result.certificate.entropy)} nats or more."
         )
-
-
-def _check_plot(plot: Path | None, *inputs: Path) -> None:
-    """Complain of what cannot be drawn, or would write over what is read, before anything is solved."""
-    if plot is not None:
-        check_apart([plot], inputs)
-        files.check_target(plot)
-        check_drawable(plot)
-
-
-def _draw(path: Path, grid: Sequence[float], curves: Mapping[str, Sequence[float]], across: str) -> None:
-    from pmlopt.programs.plots import save_figure, utility_figure
-
-    save_figure(utility_figure(grid, curves, "leakage per record [nats]", across=across), path)

@@ -23,8 +23,9 @@ from pmlopt.cli.options import (
     Plot,
     Tolerance,
     check_distinct,
-    check_drawable,
+    check_targets,
     command,
+    draw_curves,
     main,
 )  # fmt: skip
 from pmlopt.cli.printing import echo_json, number, print_table, say
@@ -117,9 +118,7 @@ class SweepRun:
     def check(self) -> None:
         """Complain of what cannot be written before any solver runs."""
         check_distinct([path for path in (self.output, self.plot) if path is not None])
-        if self.plot is not None:
-            files.check_target(self.plot)
-            check_drawable(self.plot)
+        check_targets(None, self.plot)
 
     def table(self, builder: Callable[..., Program[Any]], epsilons: Sequence[float]) -> Sweep:
         """Solve the design at every epsilon, and return the table."""
@@ -186,7 +185,8 @@ def sweep_command(
             say("pmlopt: what is finished is on disk: the same command goes on with it", err=True)
         raise
     if run.plot is not None:
-        _draw(run.plot, table, utility)
+        points = zip(table.column("epsilon").tolist(), table.column("value").tolist(), strict=True)
+        draw_curves(run.plot, points, ["optimal"], utility)
     if run.as_json:
         echo_json(table.to_dict())
     else:
@@ -273,14 +273,6 @@ def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     with Progress(console=Console(stderr=True), transient=True) as bar:
         line = bar.add_task("solving", total=None)
         yield lambda done, total: bar.update(line, completed=done, total=total)
-
-
-def _draw(path: Path, table: Sweep, utility: str) -> None:
-    from pmlopt.programs.plots import save_figure, utility_figure
-
-    epsilons, values = table.column("epsilon"), table.column("value")
-    order = np.argsort(epsilons, kind="stable")
-    save_figure(utility_figure(epsilons[order].tolist(), {"optimal": values[order].tolist()}, utility), path)
 
 
 def _print(table: Sweep) -> None:
