@@ -111,9 +111,7 @@ def design(
         if outputs is not None:
             raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
         declared, title = declared_by_orbits(asked, epsilon, (utility_name, minimise), records, circle)
-        result = run.solve(declared)
-        run.show(result, title)
-        sys.exit(code_of(result))
+        run.answer(declared, title)
     prior = asked.prior()
     privacy = asked.requirement(epsilon, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
@@ -126,9 +124,7 @@ def design(
 
         return build(prior, privacy, utility, letters)
 
-    result = run.solve(declare)
-    run.show(result, f"Optimal mechanism for {asked.title}")
-    sys.exit(code_of(result))
+    run.answer(declare, f"Optimal mechanism for {asked.title}")
 
 
 _Deltas: TypeAlias = Annotated[str | None, Opt(

@@ -51,9 +51,7 @@ def least_leakage(
 
         return build(prior, utility, expected=expected, worst=worst, outputs=letters)
 
-    result = run.solve(declare)
-    run.show(result, f"Least leakage for {prior_file.name}")
-    sys.exit(code_of(result))
+    run.answer(declare, f"Least leakage for {prior_file.name}")
 
 
 @command(main, "worst-case")

@@ -18,6 +18,7 @@ from typing import (
     Any,
     ClassVar,
     Literal,
+    NoReturn,
     ParamSpec,
     TypeAlias,
     get_args,
@@ -371,6 +372,12 @@ class Run:
             assert prior is not None
             save_figure(mechanism_figure(prior, result.mechanism), self.plot)
         return result
+
+    def answer(self, declare: Callable[[], Program[Any]], title: str) -> NoReturn:
+        """Solve the program, print the result and end with its exit code."""
+        result = self.solve(declare)
+        self.show(result, title)
+        sys.exit(code_of(result))
 
     def _check_symmetric(self, prior: Prior | None) -> None:
         """Complain of files that cannot hold a mechanism by orbits, and of a picture of too many letters."""

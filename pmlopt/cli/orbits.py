@@ -11,7 +11,7 @@ from pmlopt.cli.asked import Asked
 from pmlopt.cli.beside import Beside
 from pmlopt.cli.data import DataOptions, texts_in
 from pmlopt.cli.options import CLAIM_FAILS
-from pmlopt.cli.printing import echo_json, nats, print_table, say
+from pmlopt.cli.printing import echo_json, limits_of, nats, print_table, say
 from pmlopt.cli.reading import read_linear
 from pmlopt.core import files
 from pmlopt.errors import InputError
@@ -157,7 +157,6 @@ def audit_orbits(
         say(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
         print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
         if claim is not None:
-            stated = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
             verdict = "holds" if holds else "FAILS"
-            say(f"The claim {verdict}: {stated} nats, decided in whole numbers.")
+            say(f"The claim {verdict}: {limits_of(claim)} nats, decided in whole numbers.")
     sys.exit(CLAIM_FAILS if holds is False else 0)

@@ -288,10 +288,14 @@ def print_envelopes(curve: Sequence[Result[EnvelopeCertificate]]) -> None:
         print_table(["delta", "at most, after any processing", "gap", "status"], rows)
 
 
+def limits_of(claim: Requirement) -> str:
+    """The limits of a claim by their names, each to the last digit."""
+    return ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
+
+
 def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
     """Print whether a claimed bound holds, and by how much the mechanism misses it."""
-    stated = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
-    stated = f"{stated} nats {claim.scope}".rstrip()
+    stated = f"{limits_of(claim)} nats {claim.scope}".rstrip()
     if holds:
         say(f"The claim holds: {stated}, proved in rational arithmetic.")
     else:

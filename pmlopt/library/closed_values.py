@@ -49,9 +49,7 @@ def closed_form(program: Program[Any], name: str) -> Mechanism:
     """
     if isinstance(program, LeastLeakage) and name == "utility_safe_mechanism":
         return uniform_on(program.allowed)
-    if not isinstance(program, LinearDesign | ColumnDesign):
-        raise InstanceError(f"there is no mechanism by the name {name!r} for {program!r}")
-    if name not in CLOSED_FORMS:
+    if not isinstance(program, LinearDesign | ColumnDesign) or name not in CLOSED_FORMS:
         raise InstanceError(f"there is no mechanism by the name {name!r} for {program!r}")
     gains = program.gains if isinstance(program, LinearDesign) else np.zeros((program.prior.size, 1))
     form = CLOSED_FORMS[name](program.prior, program.privacy, gains)
