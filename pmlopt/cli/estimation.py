@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions, PriorFile
+from pmlopt.cli.data import DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import aligned, read_prior
 from pmlopt.core.arrays import Label
+from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
@@ -39,6 +40,7 @@ def estimate_command(
         tuple[str, ...],
         Opt("With --data: the released column; once for each part of outputs that are tuples.", "--column"),
     ] = (),
+    missing: MissingCells = "letter",
     workload: Annotated[
         str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
     ] = None,
@@ -63,7 +65,7 @@ def estimate_command(
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
     mechanism = Mechanism.load(mechanism_file)
-    counts = counts_file if data is None else _columns(data, columns, form)
+    counts = counts_file if data is None else _columns(data, columns, form, missing)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
         found = estimate(
@@ -108,11 +110,11 @@ def people_needed_command(
     )
 
 
-def _columns(path: Path, columns: tuple[str, ...], form: DataOptions) -> Labelled:
+def _columns(path: Path, columns: tuple[str, ...], form: DataOptions, missing: Missing) -> Labelled:
     """The counts of the released columns of a file, taken together where there are several."""
     from pmlopt.data.tables.labelled import Labelled
 
-    seen = form.tuple_counts(path, columns, "letter")
+    seen = form.tuple_counts(path, columns, missing)
     together: tuple[Label, ...] = tuple(seen) if len(columns) > 1 else tuple(key for (key,) in seen)
     return Labelled(list(seen.values()), (together,), str(path), text=True)
 

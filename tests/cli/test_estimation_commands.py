@@ -28,7 +28,12 @@ def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:
     assert one["people"] == 100
     assert [row["estimate"] for row in one["estimates"]] == pytest.approx(wanted.frequencies.tolist())
     assert [row["upper"] for row in one["estimates"]] == pytest.approx(wanted.intervals[:, 1].tolist())
+    holes = write(tmp_path, "h.csv", "id,level\n" + "1,a\n" * 40 + "2,b\n" * 35 + "3,c\n" * 25 + "4,\n" * 3)
+    asked = ("estimate", stored, "--data", holes, "--column", "level")
+    assert "'' is none of" in run(*asked, code=2).output
+    assert json.loads(run(*asked, "--missing", "drop", "--json").stdout) == one
     text = run("estimate", stored, "--counts", counts, "--workload", "prefix").output
+    assert "<= b" in text
     assert "100 people" in text
 
 

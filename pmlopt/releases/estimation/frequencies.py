@@ -19,7 +19,7 @@ from pmlopt.data.prior import PriorLike
 from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
 from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
-from pmlopt.model.utility.estimation_error import Workload, workload_matrix
+from pmlopt.model.utility.estimation_error import Workload, workload_rows
 from pmlopt.releases.estimation.fit import GoodnessOfFit, goodness_of_fit
 from pmlopt.releases.estimation.intervals import (
     bernstein_width,
@@ -208,7 +208,7 @@ class Estimate:
     """Frequencies of the inputs, or combinations of them, estimated from counts of outputs.
 
     Attributes:
-        letters: the K inputs; the rows of the workload by their number where there is one.
+        letters: the K inputs, or the names of the rows of the workload, such as "<= 3" or "2..5".
         frequencies: (K,) the estimates W f.
         covariance: (K, K) of the estimates.
         people: n.
@@ -380,7 +380,7 @@ def estimate(
     share = confidence_of(confidence)
     if method not in get_args(Estimator):
         raise InputError(f"the method {method!r} is not known: use 'ml' or 'linear'")
-    combinations = workload_matrix(workload, m.inputs)
+    names, combinations = workload_rows(workload, m.inputs)
     expected = None if prior is None else paired(prior, m)[0].pmf
     seen = observed(m, counts, released)
     estimable(m).check(combinations)
@@ -398,7 +398,7 @@ def estimate(
         values = weights @ seen / people
     occurred = seen > 0
     return Estimate(
-        letters=m.inputs if workload is None else tuple(range(len(combinations))),
+        letters=names,
         frequencies=values,
         covariance=weighted_covariance(weights, law, people),
         people=people,

@@ -137,6 +137,9 @@ def test_means_totals_and_marginals() -> None:
     frequencies = estimate(released, counts).frequencies
     assert mean.frequencies == pytest.approx([frequencies @ [10, 20, 40]])
     assert mean.totals == pytest.approx(1_000 * mean.frequencies)
+    assert mean.letters == ("mean",)
+    assert estimate(released, counts, workload="prefix").letters == ("<= 10", "<= 20", "<= 40")
+    assert estimate(released, counts, workload="range").letters[:3] == ("10", "10..20", "10..40")
     pairs = cross_mechanism(P, ["f", "m"])
     table = estimate(pairs, [10, 20, 30, 25, 15, 5], "linear").frequencies.reshape(3, 2)
     margins = estimate(pairs, [10, 20, 30, 25, 15, 5], "linear", workload="marginals").frequencies
