@@ -81,8 +81,8 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
     """Test whether two columns are independent, from the counts of pairs of their released values.
 
     `G = 2 sum c log(c n / (r c'))` with the sums r and c' of rows and columns. Where each column is released
-    by itself (or left clear), independent columns have independent outputs, so that a low p-value speaks against
-    independence of the columns themselves; the outputs show less of a dependence than the columns have.
+    by itself (or left clear), independent columns have independent outputs: a low p-value speaks against
+    independence of the columns themselves. The outputs show less of a dependence than the columns have.
 
     Args:
         counts: (M1, M2), one axis for the outputs of each column.
