@@ -3,20 +3,29 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
+
 from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions
+from pmlopt.cli.data import DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.cli.reading import aligned, read_prior
 from pmlopt.core.arrays import Label
+from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.tables.labelled import Labelled
-    from pmlopt.releases.estimation import Estimate, SampledLevel
+    from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
 
 DIGITS = 9
 """Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
@@ -24,7 +33,7 @@ DIGITS = 9
 
 @command(main, "estimate")
 def estimate_command(
-    mechanism_file: Annotated[Path, Arg("MECHANISM")],
+    mechanism_files: Annotated[tuple[Path, ...], Arg("MECHANISM...")],
     form: DataOptions,
     counts_file: Annotated[
         Path | None, Opt("CSV with a header and two columns: output, count.", "--counts")
@@ -34,44 +43,120 @@ def estimate_command(
     ] = None,
     columns: Annotated[
         tuple[str, ...],
-        Opt("With --data: the released column; once for each part of outputs that are tuples.", "--column"),
+        Opt(
+            "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
+            "tuples.",
+            "--column",
+        ),
     ] = (),
+    by: Annotated[
+        tuple[str, ...], Opt("With --data: a column that was left clear; frequencies are of its values, too.")
+    ] = (),
+    missing: MissingCells = "letter",
     workload: Annotated[
         str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
     ] = None,
     method: Annotated[Literal["ml", "linear"], Opt("Maximum likelihood, or linear without bias.")] = "ml",
     intervals: Annotated[
-        Literal["exact", "wald"], Opt("For any number of people, or shorter and for many.")
-    ] = "exact",
+        Literal["score", "bernstein", "exact", "wald"],
+        Opt("That hold about as often as said (score, wald), or surely, for any number of people."),
+    ] = "score",
     confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    least_fit: Annotated[
+        float, Opt("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
+    ] = 1e-6,
     as_json: Json = False,
 ) -> None:
     """Estimate frequencies from what was released.
 
-    They are those of the inputs of MECHANISM, from the outputs that it released.
+    They are those of the inputs of MECHANISM, from the outputs that it released. Of several columns, each
+    released through a MECHANISM of its own, and of those that were left clear it is their cross table.
     """
     from pmlopt.data.mechanism import Mechanism
+    from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
+    parts = [Mechanism.load(file) for file in mechanism_files]
+    if len(parts) > 1 and len(columns) != len(parts):
+        raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
+    if by and data is None:
+        raise InputError("--by names a column of the data: give --data FILE")
+    counts, clear = (counts_file, []) if data is None else _columns(data, columns, by, form, missing)
+    parts += [Mechanism(np.eye(len(values)), values, values) for values in clear]
+    mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what is printed says it
+        found = estimate(
+            mechanism, counts, method, confidence, workload=workload, intervals=intervals, least_fit=least_fit
+        )
+    _show(found, _independence(parts, found), as_json)
+
+
+def _independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
+    """The test whether two columns are independent; None where there are not two, or too few people."""
+    from pmlopt.releases.estimation import independence
+
+    if len(parts) != 2:
+        return None
+    try:
+        return independence(found.counts.reshape([len(part.outputs) for part in parts]))
+    except InputError:
+        return None
+
+
+@command(main, "people-needed")
+def people_needed_command(
+    mechanism_file: Annotated[Path, Arg("MECHANISM")],
+    prior_file: PriorFile,
+    half_width: Annotated[
+        float, Opt("That all intervals shall have at most; 0.01 is one in a hundred people.")
+    ],
+    workload: Annotated[
+        str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
+    ] = None,
+    intervals: Annotated[
+        Literal["score", "bernstein", "wald"], Opt("Those that `pmlopt estimate` is to print.")
+    ] = "score",
+    confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Say how many people it takes to estimate well.
+
+    They are those who release outputs of MECHANISM, if their frequencies are near the prior.
+    """
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.releases.estimation import people_needed
+
     mechanism = Mechanism.load(mechanism_file)
-    counts = counts_file if data is None else _columns(data, columns, form)
-    found = estimate(mechanism, counts, method, confidence, workload=workload, intervals=intervals)
-    _show(found, as_json)
+    prior = aligned(read_prior(prior_file), mechanism)
+    needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
+    if as_json:
+        echo_json(
+            {"people": needed, "half_width": half_width, "confidence": confidence, "intervals": intervals}
+        )
+        return
+    say(
+        f"{needed} people for half-widths of {half_width:g} with a confidence of {confidence:g} ({intervals})"
+    )
 
 
-def _columns(path: Path, columns: tuple[str, ...], form: DataOptions) -> Labelled:
-    """The counts of the released columns of a file, taken together where there are several."""
+def _columns(
+    path: Path, columns: tuple[str, ...], by: tuple[str, ...], form: DataOptions, missing: Missing
+) -> tuple[Labelled, list[tuple[Label, ...]]]:
+    """The counts of columns of a file, together where there are several; the values of those in clear."""
     from pmlopt.data.tables.labelled import Labelled
 
-    seen = form.tuple_counts(path, columns, "letter")
+    seen = form.tuple_counts(path, [*columns, *by], missing)
+    clear = [tuple(dict.fromkeys(key[len(columns) + k] for key in seen)) for k in range(len(by))]
+    columns += by
     together: tuple[Label, ...] = tuple(seen) if len(columns) > 1 else tuple(key for (key,) in seen)
-    return Labelled(list(seen.values()), (together,), str(path), text=True)
+    return Labelled(list(seen.values()), (together,), str(path), text=True), clear
 
 
-def _show(found: Estimate, as_json: bool) -> None:
-    """Print an estimate with its errors."""
+def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
+    """Print an estimate with its errors, and how likely independent columns are to look so dependent."""
     rows = list(zip(found.letters, found.frequencies, found.standard_errors, *found.intervals.T, strict=True))
     if as_json:
         names = ("letter", "estimate", "standard_error", "lower", "upper")
@@ -84,13 +169,28 @@ def _show(found: Estimate, as_json: bool) -> None:
                 dict(zip(names, (row[0], *map(float, row[1:])), strict=True)) for row in rows
             ],
             "covariance": found.covariance.tolist(),
+            "log_likelihood": found.log_likelihood,
+            "fit": {**asdict(found.fit), "statistic": finite(found.fit.statistic)},
+            "independence": None if apart is None else asdict(apart),
         })  # fmt: skip
         return
-    say(f"{found.people} people; all intervals hold with confidence {found.confidence:g} ({found.kind})")
+    about = "about " if found.kind in ("score", "wald") else ""
+    say(
+        f"{found.people} people; all intervals hold at once with a confidence of {about}{found.confidence:g} "
+        f"({found.kind})"
+    )
+    say(f"Counts that fit as badly are seen with a probability of {number(found.fit.p_value)}.")
+    if apart is not None:
+        say(f"Independent columns look as dependent with a probability of {number(apart.p_value)}.")
     print_table(
         ["letter", "estimate", "standard error", "from", "to"],
-        [[str(row[0]), *(number(round(float(value), DIGITS)) for value in row[1:])] for row in rows],
+        [[_name(row[0]), *(number(round(float(value), DIGITS)) for value in row[1:])] for row in rows],
     )
+
+
+def _name(label: Label) -> str:
+    """A letter, or the letters of several columns, as text."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def audit_samples(
