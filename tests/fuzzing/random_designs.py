@@ -152,11 +152,7 @@ def mutual_information(rng: np.random.Generator) -> Result[Any]:
     most = float(prior.pmf @ np.minimum(epsilon, -np.log(prior.pmf)))
     demand(result.value <= most + SLACK, f"the value is {result.value}, above the closed bound {most}")
     for _ in range(5):
-        sharp = rng.dirichlet(np.full(prior.size, 0.3), prior.size)
-        law = prior.pmf @ sharp
-        top = float((sharp / law).max())
-        share = min(1.0, max(0.0, (top - math.exp(epsilon)) / max(top - 1, 1e-300)) + 1e-12)
-        other = information(prior.pmf, (1 - share) * sharp + share * law)
+        other = information(prior.pmf, _random_within(rng, prior, epsilon))
         demand(other <= result.bound + SLACK, f"a mechanism tells {other}, above the bound {result.bound}")
     return result
 
@@ -219,11 +215,7 @@ def estimation(rng: np.random.Generator) -> Result[Any]:
     near = 1e-9 * max(1.0, abs(own))
     demand(abs(own - result.value) <= near, f"the value is {result.value}, of the matrix {own}")
     for _ in range(5):
-        sharp = rng.dirichlet(np.full(n, 0.3), n)
-        law = prior.pmf @ sharp
-        top = float((sharp / law).max())
-        share = min(1.0, max(0.0, (top - math.exp(epsilon)) / max(top - 1, 1e-300)) + 1e-12)
-        other = error_of_estimates(prior.pmf, (1 - share) * sharp + share * law, criterion)
+        other = error_of_estimates(prior.pmf, _random_within(rng, prior, epsilon), criterion)
         demand(other >= result.bound - SLACK, f"a mechanism has the error {other}, below the bound")
     return result
 
@@ -253,6 +245,15 @@ def random_gains(rng: np.random.Generator, size: int) -> FloatArray:
     """Gains of one to five outputs, of any size from 1e-3 to 1e3."""
     scale = 10.0 ** rng.integers(-3, 4)
     return np.asarray(scale * rng.normal(size=(size, int(rng.integers(1, 6)))))
+
+
+def _random_within(rng: np.random.Generator, prior: Prior, epsilon: float) -> FloatArray:
+    """A mechanism of sharp rows, mixed with its own output law until it keeps a PML level."""
+    sharp = rng.dirichlet(np.full(prior.size, 0.3), prior.size)
+    law = prior.pmf @ sharp
+    top = float((sharp / law).max())
+    share = min(1.0, max(0.0, (top - math.exp(epsilon)) / max(top - 1, 1e-300)) + 1e-12)
+    return np.asarray((1 - share) * sharp + share * law)
 
 
 def _check_level(result: Result[Any], ratio: Any, epsilon: float) -> None:
