@@ -47,7 +47,7 @@ class GainWithin:
         """The best expected gain at a share e^-epsilon."""
         prior = self.program.prior
         design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
-        task = structured.task_of(design)
+        task = design.task()
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
         outcome = structured.run(design, task, Options(clock, DESIGN_TOLERANCE), self._left)

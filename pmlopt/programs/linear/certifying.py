@@ -1,24 +1,39 @@
-"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound."""
+"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound; and
+closed forms that are optimal, found by that bound.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
 from pmlopt.data.mechanism import Mechanism
+from pmlopt.model import closed_forms
+from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.privacy.requirement import Witness
+from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import polished_repair
-from pmlopt.programs.linear.added_constraints import affine_constraints, lagrangian, unit
 from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.orbit_repair import repair_orbits
-from pmlopt.programs.linear.program import Expectation, LinearDesign, SymmetricDesign
+from pmlopt.programs.linear.program import (
+    Expectation,
+    LinearDesign,
+    SymmetricDesign,
+    gradients_of,
+    has_expression,
+)
+from pmlopt.solvers.clock import FOREVER, Clock
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 CLOSED = 1e-10
-"""A gap of this share of the gain's range leaves nothing to look for."""
+"""A gap of this share of the gain's range leaves nothing to look for: a closed form is then optimal."""
 
 WITNESSED = 1e-10
 """By how much, as a share of the gain's range, a bound may grow so that numbers in a file prove it."""
@@ -193,3 +208,246 @@ def _best(
         if best[1] <= enough:
             break
     return best
+
+
+def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
+    """Gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
+
+    With multipliers m >= 0 of convex constraints c(P) <= 0 (any sign for equalities),
+    E[g] <= E[g] - <m, c(P)>, and c(P) is at least its linearisation at the point in hand. What is
+    linear in P and in q = p P joins the gains; other variables take their best value within their bounds.
+
+    The variables of the program must have their values. No solver is trusted: any multipliers do.
+
+    Returns:
+        (N, M) gains and the constant; the constant is inf where a constraint is of a kind that has no
+        expression (a cone) or moves a variable without bounds.
+    """
+    import cvxpy as cp
+
+    slopes: dict[int, FloatArray] = {}
+    variables: dict[int, cp.Variable] = {}
+    constant = size = 0.0
+    for constraint in program.added.values():
+        if not has_expression(constraint):
+            return program.centred, math.inf
+        equality = isinstance(constraint, cp.constraints.Equality)
+        if constraint.dual_value is None:
+            return program.centred, math.inf
+        multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
+        multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
+        constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
+        size += float(np.abs(multiplier).sum()) * _largest(constraint.expr)
+        gradients = gradients_of(constraint)
+        if gradients is None:
+            return program.centred, math.inf
+        for variable, gradient in gradients.items():
+            slope = np.asarray(gradient @ multiplier).reshape(variable.shape, order="F")
+            slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
+            variables[variable.id] = variable
+            constant += float((slope * variable.value).sum())
+            terms = np.asarray(abs(gradient) @ np.abs(multiplier)).reshape(variable.shape, order="F")
+            size += float((terms * _reach(variable)).sum())
+    # what rounding may have taken off these sums and slopes, by the size of what went into them
+    constant += rounding_of(program.table.size, size)
+    p = program.prior.pmf[:, None]
+    gains = program.centred - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
+    gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))
+    own = {variable.id for variable in program.variables.values()}
+    for key, slope in slopes.items():
+        lower, upper = (0.0, 1.0) if key in own else _bounds(variables[key])
+        with np.errstate(invalid="ignore"):
+            best = np.where(slope == 0, 0.0, np.maximum(-slope * lower, -slope * upper))
+        constant += float(best.sum())
+    return gains, constant
+
+
+def unit(constraint: cp.Constraint) -> float:
+    """The largest coefficient of a constraint at the point in hand where it is below one, else one.
+
+    A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
+    """
+    gradients = gradients_of(constraint) if has_expression(constraint) else None
+    largest = max((abs(gradient).max() for gradient in (gradients or {}).values()), default=1.0)
+    return float(min(1.0, largest)) or 1.0
+
+
+def _largest(expression: cp.Expression) -> float:
+    """The largest number that occurs while an expression is evaluated."""
+    return max([float(np.abs(expression.value).max()), *map(_largest, expression.args)])
+
+
+def _reach(variable: cp.Variable) -> FloatArray:
+    """How far a variable's entries may be from zero or from their values, where that is bounded."""
+    span = np.abs(_bounds(variable)).sum(axis=0)
+    near = 1 + np.abs(variable.value)
+    return np.asarray(np.maximum(near, np.where(np.isfinite(span), span, 0.0)))
+
+
+def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:
+    lower, upper = variable.get_bounds()
+    return np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+
+
+def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
+    """The added constraints with their multipliers; None where one is not affine in the mechanism alone.
+
+    The variables of the program must have their values, and the constraints their multipliers.
+    """
+    import cvxpy as cp
+
+    found = []
+    for name, constraint in program.added.items():
+        rows = program.affine(constraint)
+        if rows is None or constraint.dual_value is None:
+            return None
+        equal = isinstance(constraint, cp.constraints.Equality)
+        multipliers = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
+        coefficients = rows[0].toarray().reshape(-1, *program.table.shape)
+        found.append(AffineConstraint(name, equal, coefficients, rows[1], multipliers))
+    return tuple(found)
+
+
+_LARGEST_SYSTEM = 200
+"""The largest alphabet for which multipliers are fitted to a closed form."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOptimum:
+    """A closed form that is optimal, by its name, with the (N,) multipliers that prove it."""
+
+    name: str
+    matrix: FloatArray
+    value: float
+    multipliers: FloatArray | None = None
+
+    @property
+    def is_start(self) -> bool:
+        """Whether the simplex gains by starting from it; a constant is too degenerate a vertex."""
+        return self.name != "constant"
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A closed form as (N, K) columns, the (K,) output of each (several may go to one), and their sums."""
+
+    name: str
+    columns: FloatArray
+    outputs: IntArray
+    matrix: FloatArray
+
+    @classmethod
+    def of(cls, name: str, matrix: FloatArray) -> _Form:
+        """A column for each output that occurs."""
+        used = np.flatnonzero(matrix.max(axis=0) > 0)
+        return cls(name, matrix[:, used], used, matrix)
+
+
+def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum | None:
+    """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
+
+    Programs with added constraints have none.
+    """
+    if program.added:
+        return None
+    prior, gains, near = program.prior, program.centred, CLOSED * program.scale
+    found, seconds = _allowed(program), 0.0
+    most = max(gain for gain, _ in found)
+    for gain, form in found:
+        if gain < most - near:
+            continue
+        for multipliers in _multipliers(program, form):
+            if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
+                continue
+            if clock.late_by(-seconds):  # a bound is not begun that the last one says cannot be ended
+                return None
+            begin = clock.read()
+            above = program.columns.raw_bound(gains, multipliers) - gain
+            seconds = clock.read() - begin
+            if above <= near and above + program.columns.rounding_in(gains, multipliers) <= near:
+                value = expectation(prior, program.table, form.matrix)
+                return KnownOptimum(form.name, form.matrix, value, multipliers)
+    return None
+
+
+def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
+    """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
+    worth = program.prior.pmf[:, None] * (program.centred - multipliers[:, None])
+    columns = program.privacy.some_columns(program.prior)
+    return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
+
+
+def better_form(program: LinearDesign, gap: float, gain: float) -> FloatArray | None:
+    """A closed form that gains more than a mechanism whose gap is open; None where there is none.
+
+    A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
+    e^(-epsilon d).
+    """
+    if program.added or gap <= CLOSED * program.scale:
+        return None
+    best, form = max(_allowed(program), key=lambda found: found[0])
+    return form.matrix if best > gain else None
+
+
+def _allowed(program: LinearDesign) -> list[tuple[float, _Form]]:
+    """The closed forms that meet the requirement, and what they gain."""
+    return [
+        (expectation(program.prior, program.centred, form.matrix), form)
+        for form in _candidates(program)
+        if meets(program.prior, program.privacy, form.matrix)
+    ]
+
+
+def _candidates(program: LinearDesign) -> Iterator[_Form]:
+    prior, privacy, gains = program.prior, program.privacy, program.centred
+    yield _Form.of("constant", closed_forms.constant(prior, gains).matrix)
+    yield _Form.of("deterministic", closed_forms.deterministic(prior, gains).matrix)
+    if prior.size > len(program.outputs):
+        return
+    for name, form in forms(prior, privacy):
+        yield _remapped(program, form) if name == "geometric" else _Form.of(name, _placed(program, form))
+
+
+def _remapped(program: LinearDesign, form: Mechanism) -> _Form:
+    """The form with each of its columns given to the output that values it most, several to one maybe."""
+    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
+    outputs = worth.argmax(axis=1)
+    matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
+    return _Form("geometric", form.matrix, outputs, np.asarray(matrix))
+
+
+def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
+    """The form with its columns given to the outputs that value them most: privacy has no labels."""
+    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
+    columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
+    if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
+        from scipy.optimize import linear_sum_assignment
+
+        columns, outputs = linear_sum_assignment(worth, maximize=True)
+    matrix = np.zeros(program.table.shape)
+    matrix[:, outputs] = form.matrix[:, columns]
+    return matrix
+
+
+def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
+    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness.
+
+    The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
+    nothing over the multipliers.
+    """
+    gains = program.centred
+    solved = program.prior.size <= _LARGEST_SYSTEM
+    if solved and program.block is None:
+        yield _slack(program, form)
+    yield (form.matrix * gains).sum(axis=1)
+    yield gains.min(axis=1)
+    if solved and program.block is not None:
+        yield _slack(program, form)
+
+
+def _slack(program: LinearDesign, form: _Form) -> FloatArray:
+    """The multipliers for which each column gains nothing on the mean."""
+    joint = (program.prior.pmf[:, None] * form.columns).T
+    joint = joint / joint.sum(axis=1, keepdims=True)
+    gained = (joint * program.centred[:, form.outputs].T).sum(axis=1)
+    return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])

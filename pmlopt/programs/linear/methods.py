@@ -13,15 +13,21 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
-from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios
+from pmlopt.model.privacy.ratios import LEAST_ROOM
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
-from pmlopt.programs.linear import by_classes, letter_pairs, structured
+from pmlopt.programs.linear import letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
-from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
+from pmlopt.programs.linear.certifying import (
+    KnownOptimum,
+    better_form,
+    certify_linear,
+    certify_symmetric,
+    known_optimum,
+)
+from pmlopt.programs.linear.classes import PairClasses
+from pmlopt.programs.linear.columns import ReducedColumns
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.programs.linear.structured import task_of
 from pmlopt.programs.program import Program
 from pmlopt.programs.question import (
     Found,
@@ -40,7 +46,7 @@ from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured import simplex
 from pmlopt.solvers.structured.block_program import Task
 
-CLOSED_FORM = "closed-form"
+CLOSED_FORM, CLASSES = "closed-form", "classes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +88,7 @@ class Start:
     @cached_property
     def task(self) -> Task | None:
         """The program as numbers, where it is in column blocks with at most N linear constraints beside."""
-        return task_of(self.program)
-
-    @cached_property
-    def pairs(self) -> Ratios | None:
-        """Its bounds, where they are many and each on a pair of letters."""
-        return letter_pairs.pairs_of(self.program)
+        return self.program.task()
 
     @property
     def banded(self) -> bool:
@@ -188,12 +189,12 @@ def _solved(
         assert start.known is not None
         point = Point(start.known.matrix, start.known.multipliers)
         return Outcome("point", True, start.known.name, 0, True, 0.0, 0.0, point)
-    if name == by_classes.NAME:
+    if name == CLASSES:
         assert program.classes is not None
-        return by_classes.run(program, program.classes, options)
+        return by_classes(program, program.classes, options)
     if name == letter_pairs.NAME:
-        assert start.pairs is not None
-        return letter_pairs.run(program, start.pairs, options)
+        assert start.program.pairs is not None
+        return letter_pairs.run(program, start.program.pairs, options)
     if name in (structured.NAME, "highs") and (task := start.task) is not None:
         near = start.restart
         arrays = near.arrays if near is not None and near.solver == name else None
@@ -211,6 +212,28 @@ def _solved(
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
 
 
+def by_classes(program: LinearDesign, classes: PairClasses, options: Options) -> Outcome:
+    """Solve in classes of pairs, and write the answer out as a matrix with multipliers for every letter.
+
+    The certificate is on the matrix and knows nothing of classes.
+    """
+    begin, orbits = time.perf_counter(), classes.orbits
+    values = np.empty(orbits.count)
+    values[classes.table] = program.table
+    columns = ReducedColumns.of(classes, program.privacy)
+    declared = columns.declaration(classes.output_names, program.maximised, values)
+    ready = time.perf_counter()
+    outcome = highs.run(declared.problem, "highs", options, warm=False)
+    if outcome.state != "point":
+        return outcome
+    lifts, duals = declared.variables["orbits"].value, declared.constraints["rows"].dual_value
+    shares = np.asarray(lifts) / np.array(orbits.outputs, dtype=float)[orbits.output]
+    letter = orbits.letter[classes.table[:, 0]]
+    found = Point(shares[classes.table], (np.asarray(duals) / orbits.masses)[letter])
+    seconds = ready - begin + outcome.compile_seconds
+    return replace(outcome, warm_started=False, found=found, compile_seconds=seconds)
+
+
 def _generic(
     name: str, settings: Mapping[str, Any], program: Program[Any], options: Options, warm: bool = False
 ) -> Outcome:
@@ -224,7 +247,7 @@ def _point(program: LinearDesign) -> Point:
     """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
     duals = program.constraints["rows"].dual_value
     multipliers = None if duals is None else np.asarray(duals) / program.prior.pmf
-    pairs = letter_pairs.pairs_of(program)  # of many, what a bound costs is a linear program for each output
+    pairs = program.pairs  # of many, what a bound costs is a linear program for each output
     witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
     return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
 
@@ -260,7 +283,7 @@ DECISIONS = (
     _row(
         letter_pairs.NAME,
         "many bounds on pairs of letters: an interior point by columns",
-        lambda start: start.pairs is not None and start.matrix is None,
+        lambda start: start.program.pairs is not None and start.matrix is None,
     ),
     _row(
         CLOSED_FORM,
@@ -283,7 +306,7 @@ DECISIONS = (
         lambda start: not (start.vertex or start.given) and start.within(SIMPLEX_ENTRIES),
     ),
     _row(
-        by_classes.NAME,
+        CLASSES,
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
         lambda start: not (start.vertex or start.given) and start.program.classes is not None,
     ),
@@ -323,13 +346,13 @@ BY_NAME = (
         "designs of which a closed form is known to be optimal",
     ),
     _asked(
-        by_classes.NAME,
+        CLASSES,
         lambda program, _: program.classes is not None,
         "designs with few classes of letters and outputs that look alike",
     ),
     _asked(
         letter_pairs.NAME,
-        lambda _, start: start.pairs is not None,
+        lambda _, start: start.program.pairs is not None,
         "designs under many bounds on pairs of letters and nothing else",
     ),
     _asked(

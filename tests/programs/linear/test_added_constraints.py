@@ -15,9 +15,9 @@ from oracles import designs as oracles
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Status, design, solve
 from pmlopt.errors import SolverError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.linear.added_constraints import lagrangian
 from pmlopt.programs.linear.certificate import utility_bound
 from pmlopt.programs.linear.certifying import certify_linear as certify
+from pmlopt.programs.linear.certifying import lagrangian
 from pmlopt.programs.linear.program import LinearDesign
 
 REQUIREMENTS: list[Requirement] = [PML(0.4), LDP(0.6), MaximalLeakage(0.3)]
