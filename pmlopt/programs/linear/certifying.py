@@ -336,12 +336,6 @@ class _Form:
     outputs: IntArray
     matrix: FloatArray
 
-    @classmethod
-    def of(cls, name: str, matrix: FloatArray) -> _Form:
-        """A column for each output that occurs."""
-        used = np.flatnonzero(matrix.max(axis=0) > 0)
-        return cls(name, matrix[:, used], used, matrix)
-
 
 def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum | None:
     """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
@@ -377,14 +371,15 @@ def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
     return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
 
 
-def better_form(program: LinearDesign, gap: float, gain: float) -> FloatArray | None:
+def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
     """A closed form that gains more than a mechanism whose gap is open; None where there is none.
 
     A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
     e^(-epsilon d).
     """
-    if program.added or gap <= CLOSED * program.scale:
+    if program.added or certificate.gap <= CLOSED * program.scale:
         return None
+    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
     best, form = max(_allowed(program), key=lambda found: found[0])
     return form.matrix if best > gain else None
 
@@ -399,34 +394,31 @@ def _allowed(program: LinearDesign) -> list[tuple[float, _Form]]:
 
 
 def _candidates(program: LinearDesign) -> Iterator[_Form]:
-    prior, privacy, gains = program.prior, program.privacy, program.centred
-    yield _Form.of("constant", closed_forms.constant(prior, gains).matrix)
-    yield _Form.of("deterministic", closed_forms.deterministic(prior, gains).matrix)
+    prior, gains = program.prior, program.centred
+    yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
+    yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)
     if prior.size > len(program.outputs):
         return
-    for name, form in forms(prior, privacy):
-        yield _remapped(program, form) if name == "geometric" else _Form.of(name, _placed(program, form))
+    for name, form in forms(prior, program.privacy):  # privacy has no labels: who values a column has it
+        worth = (prior.pmf[:, None] * form.matrix).T @ gains
+        columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
+        if name == "geometric":  # several to one maybe
+            matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
+            yield _Form(name, form.matrix, outputs, np.asarray(matrix))
+            continue
+        if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
+            from scipy.optimize import linear_sum_assignment
+
+            columns, outputs = linear_sum_assignment(worth, maximize=True)
+        matrix = np.zeros(program.table.shape)
+        matrix[:, outputs] = form.matrix[:, columns]
+        yield _by_outputs(name, matrix)
 
 
-def _remapped(program: LinearDesign, form: Mechanism) -> _Form:
-    """The form with each of its columns given to the output that values it most, several to one maybe."""
-    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
-    outputs = worth.argmax(axis=1)
-    matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
-    return _Form("geometric", form.matrix, outputs, np.asarray(matrix))
-
-
-def _placed(program: LinearDesign, form: Mechanism) -> FloatArray:
-    """The form with its columns given to the outputs that value them most: privacy has no labels."""
-    worth = (program.prior.pmf[:, None] * form.matrix).T @ program.centred
-    columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
-    if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
-        from scipy.optimize import linear_sum_assignment
-
-        columns, outputs = linear_sum_assignment(worth, maximize=True)
-    matrix = np.zeros(program.table.shape)
-    matrix[:, outputs] = form.matrix[:, columns]
-    return matrix
+def _by_outputs(name: str, matrix: FloatArray) -> _Form:
+    """A form with a column for each output that occurs."""
+    used = np.flatnonzero(matrix.max(axis=0) > 0)
+    return _Form(name, matrix[:, used], used, matrix)
 
 
 def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:

@@ -14,7 +14,6 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
 from pmlopt.model.privacy.ratios import LEAST_ROOM
-from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.linear import letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
@@ -116,14 +115,12 @@ def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER)
     known = known_optimum(program, clock)
     if warm_start is False:
         return Start(program, known=known)
-    cold = Start(program, None if known is None else known.matrix, known=known)
-    if warm_start is None:
-        return cold
     restart = restart_of(warm_start)
-    if isinstance(warm_start, Restart):
-        matrix = warm_start.matrix
-        fits = matrix is not None and matrix.shape == program.table.shape
-        return Start(program, matrix, restart, known) if fits else cold
+    if warm_start is None or isinstance(warm_start, Restart):
+        matrix = None if restart is None else restart.matrix
+        if matrix is not None and matrix.shape == program.table.shape:
+            return Start(program, matrix, restart, known)
+        return Start(program, None if known is None else known.matrix, known=known)
     given = as_mechanism(mechanism_of(warm_start))
     program.check_shape(given.matrix)
     return Start(program, paired(program.prior, given)[1].matrix, restart, known)
@@ -144,8 +141,7 @@ def _certified(
     clock = time.perf_counter()
     point = outcome.found
     certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
-    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
-    form = better_form(program, certificate.gap, gain)
+    form = better_form(program, certificate)
     if form is not None:
         certificate = certify_linear(program, form, point.multipliers, point.witness)
     certificate = _above(program, certificate, point)
@@ -245,11 +241,17 @@ def _generic(
 
 def _point(program: LinearDesign) -> Point:
     """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
-    duals = program.constraints["rows"].dual_value
-    multipliers = None if duals is None else np.asarray(duals) / program.prior.pmf
     pairs = program.pairs  # of many, what a bound costs is a linear program for each output
     witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
-    return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
+    return Point(
+        np.asarray(program.mechanism.value), _multipliers(program, program.prior.pmf), witness=witness
+    )
+
+
+def _multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
+    """The multipliers that a solver left of the rows, over the probabilities of the letters."""
+    duals = program.constraints["rows"].dual_value
+    return None if duals is None else np.asarray(duals) / masses
 
 
 def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> ClosedForm | None:
@@ -257,17 +259,22 @@ def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> Close
 
 
 def _row(
-    name: str, reason: str, decides: Callable[[Start], bool] = always, **settings: Any
+    name: str,
+    reason: str,
+    decides: Callable[[Start], bool] = always,
+    takes: str | None = None,
+    **settings: Any,
 ) -> Method[LinearDesign, Start, LinearCertificate]:
-    """One line of the decision list: a solver, the reason for it, when it is tried, and its settings."""
-    return Method(name, reason, partial(_certified, name, settings), lambda _, start: decides(start))
+    """A solver, the reason for it, when it is tried, and its settings; `takes`: by name alone."""
+    run = partial(_certified, name, settings)
+    return Method(name, reason, run, lambda _, start: decides(start), takes is None, takes or "")
 
 
 def _asked(
-    name: str, applies: Callable[[LinearDesign, Start], bool] = always, takes: str = ""
+    name: str, applies: Callable[[Start], bool] = always, takes: str = ""
 ) -> Method[LinearDesign, Start, LinearCertificate]:
     """A solver as it is run where it is asked for by name."""
-    return Method(name, "asked for by name", partial(_certified, name, {}), applies, False, takes)
+    return _row(name, "asked for by name", applies, takes)
 
 
 SHARP: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
@@ -342,26 +349,26 @@ benchmarks/solvers.py and benchmarks/large.py."""
 BY_NAME = (
     _asked(
         CLOSED_FORM,
-        lambda _, start: start.known is not None,
+        lambda start: start.known is not None,
         "designs of which a closed form is known to be optimal",
     ),
     _asked(
         CLASSES,
-        lambda program, _: program.classes is not None,
+        lambda start: start.program.classes is not None,
         "designs with few classes of letters and outputs that look alike",
     ),
     _asked(
         letter_pairs.NAME,
-        lambda _, start: start.program.pairs is not None,
+        lambda start: start.program.pairs is not None,
         "designs under many bounds on pairs of letters and nothing else",
     ),
     _asked(
         structured.NAME,
-        lambda _, start: start.task is not None,
+        lambda start: start.task is not None,
         "designs with an expected gain or loss, under a bound above 0 nats and with at most as many linear "
         "constraints of your own as there are letters",
     ),
-    *(_asked(name, lambda _, start: start.linear, "linear programs") for name in highs.METHODS),
+    *(_asked(name, lambda start: start.linear, "linear programs") for name in highs.METHODS),
 )
 
 
@@ -433,8 +440,7 @@ def _by_orbits(
     if outcome.state != "point":
         raise MethodError(outcome.message)
     clock = time.perf_counter()
-    duals = program.constraints["rows"].dual_value
-    multipliers = None if duals is None else np.asarray(duals) / program.columns.masses
+    multipliers = _multipliers(program, program.columns.masses)
     certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
     seconds = time.perf_counter() - clock
     return found_by(outcome, certificate, seconds, f"{program.space.orbits.count} orbits of pairs")
