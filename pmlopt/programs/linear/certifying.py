@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,37 +61,32 @@ def certify_linear(
     fixed = polished_repair(program.prior, program.privacy, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals, added = _with_added(program, fixed.matrix)
-    columns, gain = program.columns, program.columns.expectation(program.centred, fixed.matrix)
+    gain = program.columns.expectation(program.centred, fixed.matrix)
     enough = gain - constant + CLOSED * program.scale
-    rho: FloatArray | None
     if witness is not None and multipliers is not None:
         free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
-        best, rho, witness = min(
-            (
-                (columns.proved(gains, one, numbers) + columns.rounding_in(gains, one), one, numbers)
-                for one, numbers in ((multipliers, witness), (gains.max(axis=1), free))
-            ),
-            key=lambda found: found[0],
-        )
+        proofs = [
+            _Proof.of(program, gains, multipliers, witness),
+            _Proof.of(program, gains, gains.max(axis=1), free),
+        ]
     else:
         rho, best = _best(program, gains, fixed.matrix, multipliers, enough)
-        witness, best = _witnessed(program, gains, rho, best)
-        if best > enough:
-            rho, witness, best = min(
-                (rho, witness, best), _priced(program, gains), key=lambda found: found[2]
-            )
+        proofs = [_witnessed(program, gains, rho, best)]
+        if proofs[0].bound > enough:
+            proofs.append(_priced(program, gains))
+    proof = min(proofs, key=lambda one: one.bound)
     return LinearCertificate(
         prior=program.prior,
         privacy=program.privacy,
         mechanism=mechanism,
         value=program.of_gain(gain),
-        bound=program.of_gain(constant + best),
-        multipliers=rho,
+        bound=program.of_gain(constant + proof.bound),
+        multipliers=proof.rho,
         maximised=program.maximised,
         table=program.table,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max()), **residuals},
         repair=fixed.change,
-        witness=witness,
+        witness=proof.witness,
         added=added,
     )
 
@@ -142,33 +137,42 @@ def _with_added(
         return gains, constant, residuals, affine
 
 
-def _witnessed(
-    program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float
-) -> tuple[Witness, float]:
-    """The witness of the bound for these multipliers, and a bound that it proves.
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """A bound on the gain, with the multipliers and the witness that prove it."""
+
+    bound: float
+    rho: FloatArray | None
+    witness: Witness
+
+    @classmethod
+    def of(cls, program: LinearDesign, gains: FloatArray, rho: FloatArray, witness: Witness) -> _Proof:
+        """What multipliers and a witness prove, with what rounding may have taken off."""
+        columns = program.columns
+        return cls(columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho), rho, witness)
+
+
+def _witnessed(program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float) -> _Proof:
+    """A bound that these multipliers prove, with a witness where there is one.
 
     Where a letter is so rare that digits cancel in the search, a closed form proves more: no witness then.
     """
-    if rho is None or not math.isfinite(best):
-        return {}, best
-    columns = program.columns
-    witness = columns.witness(gains, rho)
-    if not witness:
-        return witness, best
-    proved = columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho)
-    return (witness, max(best, proved)) if proved <= best + WITNESSED * program.scale else ({}, best)
+    witness = {} if rho is None or not math.isfinite(best) else program.columns.witness(gains, rho)
+    if rho is not None and witness:
+        proof = _Proof.of(program, gains, rho, witness)
+        if proof.bound <= best + WITNESSED * program.scale:
+            return proof if proof.bound >= best else replace(proof, bound=best)
+    return _Proof(best, rho, {})
 
 
-def _priced(program: LinearDesign, gains: FloatArray) -> tuple[FloatArray | None, Witness, float]:
-    """Multipliers, a witness and the bound that they prove from all columns at once, where pairs prove it."""
-    columns, p = program.columns, program.prior.pmf
+def _priced(program: LinearDesign, gains: FloatArray) -> _Proof:
+    """What is proved from all columns at once, where pairs prove it."""
+    p = program.prior.pmf
     ratios = program.privacy.ratios(p) if program.privacy.by_pairs else None
     found = None if ratios is None else ratios.prices(p, gains)
     if found is None:
-        return None, {}, math.inf
-    rho, weights = found
-    witness = {"weights": weights}
-    return rho, witness, columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho)
+        return _Proof(math.inf, None, {})
+    return _Proof.of(program, gains, found[0], {"weights": found[1]})
 
 
 RARE = (1e-14, 1e-11, 1e-8, 1e-5)
