@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -151,11 +150,18 @@ def largest_share(
         if over is not None:
             law, size = _law(multipliers.laws, output, letters, over)
             near = over.nearby(law / size) if exact else law / size
-        items = []
+        items, room = [], number(0)
         for x in np.flatnonzero(letters).tolist():
-            gain = 0 if floor is None else price * number(floor.gains[x, output].item())
-            items.append((near[x], weights[x] * (least - values[x] - gain)))
-        most = max(most, _knapsack(items))
+            rate = least - values[x]
+            if floor is not None:
+                rate -= price * number(floor.gains[x, output].item())
+            if over is None:
+                items.append((weights[x], rate))
+            elif near[x] > 0:
+                items.append((near[x], weights[x] * rate / near[x]))
+            else:
+                room += max(number(0), -weights[x] * rate)
+        most = max(most, _knapsack(items, room))
     return min(most / total if over is None else most, number(1))
 
 
@@ -170,19 +176,15 @@ def _law(
     return over.worst_prior(letters.astype(np.float64)), 1.0
 
 
-def _knapsack(items: Iterable[tuple[Any, Any]]) -> Any:
-    """The largest sum of gains over items, parts of which may be taken, whose costs sum to at most 0."""
-    gain, room, costly = 0, 0, []
-    for worth, cost in items:
-        if cost > 0:
-            costly.append((worth / cost, worth, cost))
-        else:
-            gain, room = gain + worth, room - cost
-    for _, worth, cost in sorted(costly, key=lambda item: item[0], reverse=True):
+def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
+    """The largest sum of items, parts of which may be taken, each at its rate, for at most the room."""
+    taken = 0
+    for worth, rate in sorted(items, key=lambda item: item[1]):
+        cost = worth * rate
         if cost > room:
-            return gain + worth * room / cost
-        gain, room = gain + worth, room - cost
-    return gain
+            return taken + room / rate
+        taken, room = taken + worth, room - cost
+    return taken
 
 
 def least_level(
