@@ -48,12 +48,11 @@ def certify_linear(
     """Repair a matrix, recompute every number from it, and bound what can be reached.
 
     Args:
-        program: the design problem; where constraints were added to it, they hold their multipliers.
+        program: where constraints were added to it, they hold their multipliers.
         matrix: (N, M) a solver's answer, or any mechanism.
         multipliers: (N,) any rho for the centred gains, best the multipliers of the row sums over p. A few
-            others that need no solver are tried too, and the best kept.
-        witness: of the requirement for these multipliers, where the solver has it: the bound is then what
-            the two prove, and no other is looked for.
+            others are tried too, and the best kept.
+        witness: for these multipliers, where the solver has it: then no other bound is looked for.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -324,11 +323,6 @@ class KnownOptimum:
     matrix: FloatArray
     value: float
     multipliers: FloatArray | None = None
-
-    @property
-    def is_start(self) -> bool:
-        """Whether the simplex gains by starting from it; a constant is too degenerate a vertex."""
-        return self.name != "constant"
 
 
 @dataclass(frozen=True, eq=False)

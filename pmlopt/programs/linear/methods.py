@@ -70,14 +70,14 @@ class Start:
         return self.known is not None and self.matrix is self.known.matrix
 
     @property
-    def useful(self) -> FloatArray | None:
-        """The matrix, where the simplex gains by starting from it; a constant is too degenerate a vertex."""
-        return None if self.formula and self.known and not self.known.is_start else self.matrix
+    def vertex(self) -> bool:
+        """Whether the closed form is a vertex from which the simplex gains; a constant is too degenerate."""
+        return self.formula and self.known is not None and self.known.name != "constant"
 
     @property
-    def vertex(self) -> bool:
-        """Whether the closed form is a vertex from which the simplex gains."""
-        return self.formula and self.useful is not None
+    def useful(self) -> FloatArray | None:
+        """The matrix, where the simplex gains by starting from it."""
+        return self.matrix if self.vertex or self.given else None
 
     @property
     def given(self) -> bool:
@@ -92,7 +92,8 @@ class Start:
     @property
     def banded(self) -> bool:
         """Whether its columns are in bands, the simplest blocks, without constraints of a person's own."""
-        return not self.program.added and self.program.block is not None and self.program.block.banded
+        block = self.program.block
+        return not self.program.added and block is not None and block.banded
 
     @cached_property
     def linear(self) -> bool:
