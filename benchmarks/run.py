@@ -52,6 +52,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "large": Benchmark("linear designs up to N = 400, and of 4,000 x 20, beside generic LP solvers"),
     "solvers": Benchmark("solve beside plain cvxpy with each installed solver"),
     "qif_compare": Benchmark("LDP designs beside the library qif"),
+    "interval_coverage": Benchmark("how often the intervals of estimates hold"),
     "growth": Benchmark("every kind of problem over its size"),
     "structured_kinds": Benchmark("the kinds of the structured interior point beside PML"),
     "operations": Benchmark("the structured interior point beside the rate of the processor"),
