@@ -146,7 +146,7 @@ def largest_share(
         least += price * number(floor.least - floor.rounding)
     most = number(0)
     for output, letters in enumerate(allowed.T):
-        near = weights
+        near: Any = weights
         if over is not None:
             law, size = _law(multipliers.laws, output, letters, over)
             near = over.nearby(law / size) if exact else law / size

@@ -12,8 +12,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned, program_level
-from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin
-from pmlopt.programs.least_leakage.level_program import LevelProgram
+from pmlopt.programs.least_leakage.level_programs import GainWithin, LevelProgram, MassWithin
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options
