@@ -52,6 +52,12 @@ class Adversary:
         law = np.exp(self.log_counts - log_sum(self.log_counts))
         return np.asarray(law / law.sum())
 
+    @cached_property
+    def shifted(self) -> tuple[FloatArray, float]:
+        """The counts log c and b, less the largest log c, which for many records is full of rounding."""
+        largest = float(self.log_counts.max())
+        return self.log_counts - largest, self.entropy - largest
+
     @property
     def rounding(self) -> float:
         """What rounding may hide of an entropy of the dataset."""
@@ -148,16 +154,15 @@ def class_relaxation(adversary: Adversary) -> Declaration:
 
     used = np.isfinite(adversary.log_counts)
     letters, classes = np.nonzero(used)
-    places, counts = np.arange(len(letters)), adversary.log_counts[used]
+    places, (counts, entropy) = np.arange(len(letters)), adversary.shifted
     of_letters = sparse.csr_array((np.ones(len(places)), (letters, places)), shape=(len(used), len(places)))
     joint = cp.Variable(len(places), nonneg=True, name="joint")
     law = cp.Variable(adversary.rows.shape[1], name="law")
     marginal = cp.Variable(len(used), name="marginal")
     leaked = cp.Variable(name="leaked")
-    shift = float(counts.max())
     heights = negative_entropies(adversary.rows)[classes]
     constraints = {
-        "entropy": cp.sum(cp.entr(joint)) + (counts - shift) @ joint >= adversary.entropy - shift,
+        "entropy": cp.sum(cp.entr(joint)) + counts[used] @ joint >= entropy,
         "law": law == adversary.rows[classes].T @ joint,
         "total": cp.sum(joint) == 1,
         "marginal": marginal == of_letters @ joint,

@@ -103,7 +103,7 @@ class ExactLeakage:
         if adversary.tight:
             room = entropy_room(self.channel.query.alphabets, self.entropy)
             bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
-            return KindProof(record, _float_above(bound))
+            return KindProof(record, float_above(bound))
         if known is not None and known.upper <= search.bound:
             return KindProof(record, known.upper, laws=known.laws)
         return search.proof(record)
@@ -154,7 +154,7 @@ def restart_name(record: int) -> str:
     return f"joint{record}"
 
 
-def _float_above(number: Decimal) -> float:
+def float_above(number: Decimal) -> float:
     """The least float found that is not below a number."""
     near = float(number)
     return near if Decimal(near) >= number else float(np.nextafter(near, math.inf))
