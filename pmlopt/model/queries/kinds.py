@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import chain, product
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.data.symmetry.types import compositions
 from pmlopt.errors import QueryError
 from pmlopt.model.queries.query import (
     LARGEST_COUNTS,
@@ -205,14 +206,10 @@ class ModularSum(Query):
         times[size] -= 1
         found = np.where(np.arange(self.modulus) == 0, 0.0, -np.inf)
         for letters, repeats in sorted(times.items()):
-            one = np.bincount(np.arange(letters) % self.modulus, minlength=self.modulus)
-            found = _convolved(found, _power(_logarithm(one), repeats))
+            with np.errstate(divide="ignore"):
+                one = np.log(np.bincount(np.arange(letters) % self.modulus, minlength=self.modulus))
+            found = _convolved(found, _power(one, repeats))
         return found
-
-
-def _logarithm(counts: IntArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.log(counts)
 
 
 def _power(one: FloatArray, times: int) -> FloatArray:
@@ -332,9 +329,9 @@ class ResidueTypes(Query):
     @cached_property
     def _types(self) -> IntArray:
         """(K, W) the classes: the sum of the records that can be shifted, and the counts of residues."""
-        sums = [[(value,) for value in range(self.sums.modulus)]] if self._closed else []
-        parts = [_compositions(times, self._width(size)) for size, times in self._open]
-        return np.array([sum(chosen, ()) for chosen in product(*sums, *parts)], dtype=np.int64)
+        sums = [[[value] for value in range(self.sums.modulus)]] if self._closed else []
+        parts = [compositions(times, self._width(size))[::-1].tolist() for size, times in self._open]
+        return np.array([[*chain(*chosen)] for chosen in product(*sums, *parts)], dtype=np.int64)
 
     @cached_property
     def _weights(self) -> IntArray:
@@ -365,15 +362,6 @@ class ResidueTypes(Query):
             found += _log_multinomials(rest) + xlogy(np.maximum(rest, 0.0), letters).sum(axis=1)
             place += width
         return found
-
-
-def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
-    """The ways to write a number as an ordered sum of numbers of at least 0, the first part falling."""
-    found = []
-    for bars in combinations(range(total + parts - 1), parts - 1):
-        ends = (-1, *bars, total + parts - 1)
-        found.append(tuple(after - before - 1 for before, after in pairwise(ends)))
-    return found[::-1]
 
 
 def _log_multinomials(counts: FloatArray) -> FloatArray:

@@ -64,11 +64,6 @@ class Adversary:
         return rounding_of(1, max(1.0, self.log_size))
 
     @property
-    def room(self) -> float:
-        """How far the entropy may fall below its largest value."""
-        return self.log_size - self.entropy
-
-    @property
     def tight(self) -> bool:
         """Whether the entropy is log |X| up to rounding: the dataset is next to uniform."""
         return uniform_alone(self.entropy, self.log_size)
@@ -105,12 +100,16 @@ class Adversary:
         if self.silent:
             return 0.0
         value = record_information(joint, self.rows)
-        return max(0.0, value - self._rounding_of_information(value))
+        one = rounding_of(
+            sum(self.rows.shape), 1.0
+        )  # of each log-ratio; their mean size is at most I + sqrt(2 I)
+        return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
-    def _rounding_of_information(self, value: float) -> float:
-        """What rounding may do to I, a mean of log-ratios of sizes `I + sqrt(2 I)` on average at most."""
-        one = rounding_of(sum(self.rows.shape), 1.0)
-        return one * (value + math.sqrt(2 * max(0.0, value)) + one)
+    def starting(self, law: object) -> FloatArray | None:
+        """A law of (A, T) from elsewhere, where it has the shape, and no mass where there is no dataset."""
+        found, empty = np.asarray(law, dtype=np.float64), np.isneginf(self.log_counts)
+        fits = found.shape == empty.shape and bool((np.isfinite(found) & (found >= 0)).all())
+        return found if fits and found.any() and not found[empty].any() else None
 
 
 def checked_entropy(query: Query, entropy: float) -> float:

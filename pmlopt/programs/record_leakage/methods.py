@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from pmlopt.core.arrays import FloatArray, whole
 from pmlopt.data.sampling.random_bits import generator
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.programs.certificate import Restart, WarmStart, restart_of
+from pmlopt.programs.certificate import WarmStart, restart_of
 from pmlopt.programs.question import Found, Method, Question, uncertified
+from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.alternating import alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
@@ -86,19 +85,12 @@ def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
             "a leakage per record starts from priors, not from a mechanism: give the result of "
             "record_leakage at another entropy, or its restart"
         )
-    return _laws(program, restart)
-
-
-def _laws(program: RecordLeakage, restart: Restart) -> RecordStart:
-    """The laws of (X_i, T) in a restart that have the shape, and no mass where there is no dataset."""
-    laws: dict[int, FloatArray] = {}
-    for record in program.channel.query.kinds:
-        found = restart.arrays.get(restart_name(record))
-        if found is None:
-            continue
-        law, empty = np.asarray(found), np.isneginf(program.channel.log_counts(record))
-        fits = law.shape == empty.shape and bool(np.isfinite(law).all() and (law >= 0).all())
-        if fits and law.any() and not law[empty].any():
+    channel, laws = program.channel, {}
+    for record in channel.query.kinds:
+        counts, found = channel.log_counts(record), restart.arrays.get(restart_name(record))
+        adversary = Adversary(channel.rows, counts, program.entropy, channel.query.log_size)
+        law = None if found is None else adversary.starting(found)
+        if law is not None:
             laws[record] = law
     return laws
 

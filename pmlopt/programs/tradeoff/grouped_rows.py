@@ -78,11 +78,9 @@ def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior
         record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
         if record is None or joint is None or np.size(record) != 1 or int(record) not in program.log_counts:
             continue
-        law, counts = np.asarray(joint, dtype=np.float64), program.log_counts[int(record)]
-        if law.shape != counts.shape or not (np.isfinite(law) & (law >= 0)).all():
-            continue
-        if law.sum() > 0 and not law[np.isneginf(counts)].any():
-            adversary = program.adversary(program.constant, int(record))
+        adversary = program.adversary(program.constant, int(record))
+        law = adversary.starting(joint)
+        if law is not None:
             found.append(WorstCasePrior(int(record), adversary.allowed(law)))
     return found
 
