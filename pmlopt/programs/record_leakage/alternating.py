@@ -7,20 +7,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray, IntArray, whole
 from pmlopt.core.roots import halved
-from pmlopt.errors import SolverUnavailableError
-from pmlopt.model.queries import Query, RecordChannel
+from pmlopt.data.sampling.random_bits import generator
+from pmlopt.errors import PrivacyError, SolverUnavailableError
+from pmlopt.model.queries import Query
 from pmlopt.model.queries.record_leakage_measures import divergences
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import restart_name
+from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.outcome import Options
 
@@ -295,47 +297,6 @@ class LocalOptimum:
     record: int
 
 
-def alternating(
-    channel: RecordChannel, entropy: float, options: Options, seed: int, restarts: int
-) -> Found[RecordCertificate]:
-    """The best of several runs of Algorithm 1, each from a random prior within the entropy bound.
-
-    Nothing is proved: the bound is infinite.
-
-    Raises:
-        SolverUnavailableError: there are more datasets than it can go through.
-    """
-    begin = time.perf_counter()
-    check_listed(channel.query)
-    clock = options.clock
-    table = channel.table()
-    climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
-    random = np.random.default_rng(seed)
-    found = runs([climb] * restarts, random)
-    best = max(found, key=lambda one: one.value)
-    adversary = Adversary(channel.rows, channel.log_counts(best.record), entropy, channel.query.log_size)
-    joint = adversary.allowed(joint_of(best.prior, best.record, table))
-    certificate = RecordCertificate(
-        mechanism=channel.mechanism,
-        value=adversary.leaked(joint),
-        bound=math.inf,
-        channel=channel,
-        entropy=entropy,
-        record=best.record,
-        joint=joint,
-        proofs=(),
-    )
-    return Found(
-        certificate=certificate,
-        finished=len(found) == restarts and not clock.late,
-        message=f"ended at the best of {len(found)} starts",
-        detail=f"the best of {len(found)} starts",
-        iterations=len(found),
-        solve_seconds=time.perf_counter() - begin,
-        arrays={restart_name(best.record): joint},
-    )
-
-
 @dataclass(frozen=True)
 class Climb:
     """Algorithm 1 on one mechanism.
@@ -426,4 +387,62 @@ def check_listed(query: Query) -> None:
         raise SolverUnavailableError(
             f"this method goes through all e^{query.log_size:.6g} datasets, and takes at most "
             f"{LARGEST_LISTED:,}: use branch-and-bound"
+        )
+
+
+@dataclass(frozen=True)
+class Alternating:
+    """Alternating optimisation over all datasets one by one, with restarts: local optima, and no bound.
+
+    Attributes:
+        restarts: how many random priors it runs from.
+        seed: of the priors; the same seed gives the same result, unless time runs out.
+
+    Source: [wu2026entropy, Algorithm 1].
+    """
+
+    restarts: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole(self.restarts, "the number of restarts", PrivacyError)
+        generator(self.seed)
+
+    def __call__(
+        self, program: RecordLeakage, options: Options, start: Mapping[int, FloatArray]
+    ) -> Found[RecordCertificate]:
+        """The best of the runs; no other start is taken. Nothing is proved: the bound is infinite.
+
+        Raises:
+            SolverUnavailableError: there are more datasets than it can go through.
+        """
+        begin = time.perf_counter()
+        channel, entropy = program.channel, program.entropy
+        check_listed(channel.query)
+        clock = options.clock
+        table = channel.table()
+        climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
+        random = np.random.default_rng(self.seed)
+        found = runs([climb] * self.restarts, random)
+        best = max(found, key=lambda one: one.value)
+        adversary = Adversary(channel.rows, channel.log_counts(best.record), entropy, channel.query.log_size)
+        joint = adversary.allowed(joint_of(best.prior, best.record, table))
+        certificate = RecordCertificate(
+            mechanism=channel.mechanism,
+            value=adversary.leaked(joint),
+            bound=math.inf,
+            channel=channel,
+            entropy=entropy,
+            record=best.record,
+            joint=joint,
+            proofs=(),
+        )
+        return Found(
+            certificate=certificate,
+            finished=len(found) == self.restarts and not clock.late,
+            message=f"ended at the best of {len(found)} starts",
+            detail=f"the best of {len(found)} starts",
+            iterations=len(found),
+            solve_seconds=time.perf_counter() - begin,
+            arrays={restart_name(best.record): joint},
         )

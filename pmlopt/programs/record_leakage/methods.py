@@ -11,7 +11,7 @@ from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.programs.certificate import WarmStart, restart_of
 from pmlopt.programs.question import Found, Method, Question, uncertified
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.alternating import alternating
+from pmlopt.programs.record_leakage.alternating import Alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
@@ -48,31 +48,6 @@ class BranchAndBound:
     ) -> Found[RecordCertificate]:
         """Search every kind of records."""
         return ExactLeakage(program.channel, program.entropy, options, self.nodes, self.seed).found(start)
-
-
-@dataclass(frozen=True)
-class Alternating:
-    """Alternating optimisation over all datasets one by one, with restarts: local optima, and no bound.
-
-    Attributes:
-        restarts: how many random priors it runs from.
-        seed: of the priors; the same seed gives the same result, unless time runs out.
-
-    Source: [wu2026entropy, Algorithm 1].
-    """
-
-    restarts: int = 16
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        whole(self.restarts, "the number of restarts", PrivacyError)
-        generator(self.seed)
-
-    def __call__(
-        self, program: RecordLeakage, options: Options, start: RecordStart
-    ) -> Found[RecordCertificate]:
-        """Run from random priors; it takes no other start."""
-        return alternating(program.channel, program.entropy, options, self.seed, self.restarts)
 
 
 def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
