@@ -124,8 +124,16 @@ class Explicit(Query):
         return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])
 
 
+class Counted(Query):
+    """A query by formula, which does not tell records of one kind apart."""
+
+    @property
+    def exchangeable(self) -> tuple[int, ...]:
+        return self.kinds
+
+
 @dataclass(frozen=True, init=False)
-class ModularSum(Query):
+class ModularSum(Counted):
     """The sum of n records modulo m, `f(x) = x_1 + ... + x_n mod m`; parity for m = 2 and binary records.
 
     Counts are found by convolution, in logarithms: log2(n) of them, m^2 terms each.
@@ -183,10 +191,6 @@ class ModularSum(Query):
     def kinds(self) -> tuple[int, ...]:
         return tuple(self.sizes.index(size) for size in dict.fromkeys(self.sizes))
 
-    @property
-    def exchangeable(self) -> tuple[int, ...]:
-        return self.kinds
-
     def log_counts(self, record: int) -> FloatArray:
         size = self.sizes[checked_record(self, record)]
         others = self._others(size)
@@ -238,7 +242,7 @@ MOST_CLASSES = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class ResidueTypes(Query):
+class ResidueTypes(Counted):
     """The classes of datasets that differ in no residue: letters of equal residue count as one.
 
     Records whose letters come in multiples of m can be shifted against each other: of them the sum modulo m
@@ -285,10 +289,6 @@ class ResidueTypes(Query):
         """The number of classes, K, without listing them."""
         parts = [math.comb(times + self._width(size) - 1, times) for size, times in self._open]
         return math.prod(parts) * (self.sums.modulus if self._closed else 1)
-
-    @property
-    def exchangeable(self) -> tuple[int, ...]:
-        return self.kinds
 
     def log_counts(self, record: int) -> FloatArray:
         modulus, size = self.sums.modulus, self.alphabets[checked_record(self, record)]
@@ -373,7 +373,7 @@ def _log_multinomials(counts: FloatArray) -> FloatArray:
     return np.where((counts >= 0).all(axis=1), logs, -np.inf)
 
 
-class OfWeight(Query):
+class OfWeight(Counted):
     """A query that is a function of the weight `w = x_1 + ... + x_n` of n binary records.
 
     Its counts are sums of binomial coefficients.
@@ -400,10 +400,6 @@ class OfWeight(Query):
     @property
     def kinds(self) -> tuple[int, ...]:
         return (0,)
-
-    @property
-    def exchangeable(self) -> tuple[int, ...]:
-        return self.kinds
 
     def log_counts(self, record: int) -> FloatArray:
         checked_record(self, record)

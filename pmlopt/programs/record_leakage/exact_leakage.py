@@ -53,7 +53,7 @@ class ExactLeakage:
     seed: int
     enough: float = 0.0
 
-    def found(self, warm: Mapping[int, FloatArray] | None) -> Found[RecordCertificate]:
+    def found(self, warm: Mapping[int, FloatArray]) -> Found[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat; from laws by record."""
         clock = self.options.clock
         known = known_parity(self.channel, self.entropy)
@@ -112,7 +112,7 @@ class ExactLeakage:
         self,
         record: int,
         parity: KnownParity | None,
-        warm: Mapping[int, FloatArray] | None,
+        warm: Mapping[int, FloatArray],
         clock: Clock,
     ) -> CellSearch:
         """The search with the best of many starts; of one, where that is an optimum."""
@@ -129,7 +129,7 @@ class ExactLeakage:
             if search.known.upper <= search.value + self.options.tolerance / 2:
                 return search
         seeds = [] if parity is None else [parity.joint]
-        if warm is not None and record in warm:
+        if record in warm:
             seeds.append(warm[record])
         count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
         joints = np.stack([*starts(adversary, count, self.seed), *map(adversary.allowed, seeds), search.best])

@@ -115,7 +115,7 @@ def audited(
     work = ExactLeakage(
         channel, program.entropy, Options(clock.at_least(SHORTEST_AUDIT), tolerance), nodes, seed, enough
     )
-    return work.found(None).certificate
+    return work.found({}).certificate
 
 
 def certify_tradeoff(
