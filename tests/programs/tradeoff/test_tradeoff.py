@@ -6,7 +6,7 @@ import math
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from itertools import pairwise, permutations, product
 from typing import Any
 
@@ -45,22 +45,16 @@ LOG2 = math.log(2)
 Answer = Result[TradeoffCertificate]
 
 
-def leakage_at(
-    query: Query, distortion: float, b: float, solver: Any = "auto", *,
+def asked(
+    builder: Callable[..., Any], query: Query, limit: float, b: float, solver: Any = "auto", *,
     gap: float = 1e-6, time_limit: float | None = None, warm: Answer | None = None, **data: Any,
 ) -> Answer:  # fmt: skip
-    """The least leakage within a distortion, solved."""
-    program = leakage_distortion(query, distortion, b, **data)
-    return solve(program, solver, warm, gap=gap, time_limit=time_limit)
+    """The program of a limit and an entropy, solved."""
+    return solve(builder(query, limit, b, **data), solver, warm, gap=gap, time_limit=time_limit)
 
 
-def distortion_at(
-    query: Query, leakage: float, b: float, solver: Any = "auto", *,
-    gap: float = 1e-6, time_limit: float | None = None, warm: Answer | None = None, **data: Any,
-) -> Answer:  # fmt: skip
-    """The least distortion within a leakage, solved."""
-    program = distortion_leakage(query, leakage, b, **data)
-    return solve(program, solver, warm, gap=gap, time_limit=time_limit)
+leakage_at, distortion_at = partial(asked, leakage_distortion), partial(asked, distortion_leakage)
+"""The least leakage within a distortion, and the least distortion within a leakage."""
 
 
 def curve_of(work: Callable[..., Answer], query: Query, points: list[tuple[float, float]]) -> list[Answer]:
