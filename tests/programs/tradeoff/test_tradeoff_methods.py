@@ -12,6 +12,7 @@ from pmlopt import Status, distortion_leakage, leakage_distortion, solve, solver
 from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic
 from pmlopt.programs.certificate import Restart
+from pmlopt.programs.tradeoff.certifying import audited
 from pmlopt.programs.tradeoff.grouped_rows import families, searched_rows, within_distortion
 from pmlopt.programs.tradeoff.methods import CuttingPlanes, Penalty
 from pmlopt.programs.tradeoff.program import TradeoffProgram
@@ -29,6 +30,11 @@ class TestPrograms:
             result = solve(program)
             assert result.status is Status.OPTIMAL
             assert -1e-7 <= least <= result.value + 1e-7
+
+    def test_the_problem_is_exact_at_the_largest_entropy(self) -> None:
+        program = leakage_distortion(Quadratic(3), 0.2, 3 * math.log(2))
+        least = float(program.problem.solve(solver="CLARABEL"))
+        assert solve(program).value == pytest.approx(least, abs=2e-6)
 
     def test_scales(self) -> None:
         """A parity is wrong half of the time where the answer is a constant."""
@@ -128,6 +134,18 @@ def test_the_symmetric_mechanism_has_the_distortion() -> None:
     assert matrix[:3] == pytest.approx(np.full((3, 3), 0.075) + 0.775 * np.eye(3), abs=1e-6)
     loose = searched_rows(leakage_distortion(MANY, 5.0, 18.0))[0]
     assert within_distortion(loose, families(loose)[0]) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("seconds", [0.05, 1.0])
+def test_no_result_is_worse_than_the_symmetric_channel(seconds: float) -> None:
+    """However little time there is: its first relaxation is always in hand."""
+    program = many_records()
+    rows = searched_rows(program)[0]
+    symmetric = audited(program, within_distortion(rows, families(rows)[0]), 1e-6, nodes=1).bound
+    result = solve(program, time_limit=seconds)
+    assert result.value <= symmetric + 1e-9
+    assert result.bound <= symmetric_capacity(0.15)
+    assert result.certificate.violation == 0
 
 
 def test_a_limit_that_is_never_reached_changes_nothing() -> None:
