@@ -51,7 +51,7 @@ def declare_none(monkeypatch: pytest.MonkeyPatch, listing: bool) -> None:
     """Programs start from the constant and the closed forms, and pricing is a list or a search."""
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
     if not listing:
-        monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MOST_LISTED_COLUMNS", 0)
 
 
 def zipf(n: int) -> FloatArray:
