@@ -31,16 +31,19 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))  # where the fuzzer's 
 FloatArray = NDArray[np.float64]
 
 
-def instance(kind: str, size: int, seed: int) -> tuple[FloatArray, FloatArray]:
-    """A Dirichlet prior, and a gain matrix in [-1, 1]: random, absolute (-|i-j|), or Hamming."""
+def instance(kind: str, size: int, seed: int, outputs: int | None = None) -> tuple[FloatArray, FloatArray]:
+    """A Dirichlet prior, and a gain matrix in [-1, 1]: random, absolute (-|i-j|), or Hamming.
+
+    As many outputs as letters, if nothing is said; other numbers of them have random gains.
+    """
     rng = np.random.default_rng(seed)
     prior = rng.dirichlet(np.full(size, 2.0))
+    if kind == "random":
+        return prior, rng.random((size, outputs or size))
+    if outputs not in (None, size):
+        raise ValueError(f"gains of kind {kind!r} have as many outputs as letters")
     letters = np.arange(size)
-    tables = {
-        "random": rng.random((size, size)),
-        "absolute": -np.abs(np.subtract.outer(letters, letters)) / size,
-        "hamming": np.eye(size),
-    }
+    tables = {"absolute": -np.abs(np.subtract.outer(letters, letters)) / size, "hamming": np.eye(size)}
     return prior, tables[kind]
 
 

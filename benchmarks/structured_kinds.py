@@ -1,13 +1,14 @@
 """Every kind that the structured interior point serves, beside a generic solver and beside PML.
 
     python benchmarks/structured_kinds.py [--instances 20] [--sizes 10 100 200 400] [--repeats 3]
-        [--kinds NAME ...] [--out FOLDER] [--quick]
+        [--kinds NAME ...] [--entries 15000] [--out FOLDER] [--quick]
 
 First random designs of 2 to 12 letters, `--instances` for each kind: whether the structured method proves
 its answer, and how far its value is from that of HiGHS on the program in cvxpy, as a share of the utility's
-range. Every second one is begun in single precision, as large designs are. Then the time of each kind over
-that of PML at the same size, random gains, epsilon = 1, N = M, from the declaration to the certificate;
-medians, in turn in one run.
+range. Every second one is begun in single precision, as large designs are. With `--entries` the designs have
+any shape of up to so many entries instead, from 1 x 1 to tall and to wide, and are solved as `solve` solves
+them. Then the time of each kind over that of PML at the same size, random gains, epsilon = 1, N = M, from the
+declaration to the certificate; medians, in turn in one run.
 """
 
 from __future__ import annotations
@@ -68,27 +69,36 @@ KINDS: Mapping[str, Callable[[FloatArray, float], Requirement]] = {
 }
 
 
-def compared(name: str, instances: int) -> tuple[Any, ...]:
+def shape(rng: np.random.Generator, entries: int | None) -> tuple[int, int]:
+    """2 to 12 letters and outputs, or any shape of up to so many entries, all orders of magnitude alike."""
+    if entries is None:
+        return int(rng.integers(2, 13)), int(rng.integers(2, 13))
+    size = entries ** rng.random()
+    n = max(1, round(size ** rng.random()))
+    return n, max(1, round(size / n))
+
+
+def compared(name: str, instances: int, entries: int | None) -> tuple[Any, ...]:
     """One kind on random designs, beside HiGHS on the program in cvxpy."""
     proved, off, gap, exact = 0, 0.0, 0.0, 0
     usual = interior_point.SINGLE_PRECISION_ENTRIES
     for seed in range(instances):
         rng = np.random.default_rng([list(KINDS).index(name), seed])
-        n, m = (int(count) for count in rng.integers(2, 13, 2))
+        n, m = shape(rng, entries)
         p = rng.dirichlet(np.full(n, 2.0)) + 1e-3
         p /= p.sum()
         privacy = KINDS[name](p, float(rng.uniform(0.05, 2.5)))
         program = design(Prior(p), privacy, ExpectedGain(rng.normal(size=(n, m))))
-        interior_point.SINGLE_PRECISION_ENTRIES = 0 if seed % 2 else usual
+        interior_point.SINGLE_PRECISION_ENTRIES = 0 if seed % 2 and entries is None else usual
         try:
-            result = solve(program, "structured")
+            result = solve(program, "structured" if entries is None else "auto")
             proved += 1
         except SolverError:
             continue
         program.problem.solve(solver="HIGHS")
         other = float(program.problem.value)
-        off = max(off, abs(result.value - other) / program.scale)
-        gap = max(gap, result.gap / program.scale)
+        off = max(off, abs(result.value - other) / (program.scale or 1.0))
+        gap = max(gap, result.gap / (program.scale or 1.0))
         exact += result.certificate.verify()
     interior_point.SINGLE_PRECISION_ENTRIES = usual
     return name, instances, proved, f"{off:.1e}", f"{gap:.1e}", exact
@@ -99,13 +109,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = suite_parser(__doc__)
     parser.add_argument("--instances", type=int, default=20)
     parser.add_argument("--sizes", type=int, nargs="+", default=[10, 100, 200, 400])
+    parser.add_argument("--entries", type=int, help="Random designs of any shape of up to so many.")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS), metavar="NAME")
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.instances, arguments.sizes, arguments.repeats = 2, [10, 20], 1
     print(machine())
-    table(STUDY, [compared(name, arguments.instances) for name in arguments.kinds])
+    table(STUDY, [compared(name, arguments.instances, arguments.entries) for name in arguments.kinds])
     rows: list[tuple[Any, ...]] = []
     curves: dict[str, tuple[list[float], list[float]]] = {name: ([], []) for name in arguments.kinds}
     for size in arguments.sizes:

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions
+from pmlopt.cli.data import DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.cli.reading import aligned, read_prior
 from pmlopt.core.arrays import Label
+from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
@@ -36,14 +40,19 @@ def estimate_command(
         tuple[str, ...],
         Opt("With --data: the released column; once for each part of outputs that are tuples.", "--column"),
     ] = (),
+    missing: MissingCells = "letter",
     workload: Annotated[
         str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
     ] = None,
     method: Annotated[Literal["ml", "linear"], Opt("Maximum likelihood, or linear without bias.")] = "ml",
     intervals: Annotated[
-        Literal["exact", "wald"], Opt("For any number of people, or shorter and for many.")
-    ] = "exact",
+        Literal["score", "bernstein", "exact", "wald"],
+        Opt("That hold about as often as said (score, wald), or surely, for any number of people."),
+    ] = "score",
     confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    least_fit: Annotated[
+        float, Opt("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
+    ] = 1e-6,
     as_json: Json = False,
 ) -> None:
     """Estimate frequencies from what was released.
@@ -56,16 +65,56 @@ def estimate_command(
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
     mechanism = Mechanism.load(mechanism_file)
-    counts = counts_file if data is None else _columns(data, columns, form)
-    found = estimate(mechanism, counts, method, confidence, workload=workload, intervals=intervals)
+    counts = counts_file if data is None else _columns(data, columns, form, missing)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # what is printed says it
+        found = estimate(
+            mechanism, counts, method, confidence, workload=workload, intervals=intervals, least_fit=least_fit
+        )
     _show(found, as_json)
 
 
-def _columns(path: Path, columns: tuple[str, ...], form: DataOptions) -> Labelled:
+@command(main, "people-needed")
+def people_needed_command(
+    mechanism_file: Annotated[Path, Arg("MECHANISM")],
+    prior_file: PriorFile,
+    half_width: Annotated[
+        float, Opt("That all intervals shall have at most; 0.01 is one in a hundred people.")
+    ],
+    workload: Annotated[
+        str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
+    ] = None,
+    intervals: Annotated[
+        Literal["score", "bernstein", "wald"], Opt("Those that `pmlopt estimate` is to print.")
+    ] = "score",
+    confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    as_json: Json = False,
+) -> None:
+    """Say how many people it takes to estimate well.
+
+    They are those who release outputs of MECHANISM, if their frequencies are near the prior.
+    """
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.releases.estimation import people_needed
+
+    mechanism = Mechanism.load(mechanism_file)
+    prior = aligned(read_prior(prior_file), mechanism)
+    needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
+    if as_json:
+        echo_json(
+            {"people": needed, "half_width": half_width, "confidence": confidence, "intervals": intervals}
+        )
+        return
+    say(
+        f"{needed} people for half-widths of {half_width:g} with a confidence of {confidence:g} ({intervals})"
+    )
+
+
+def _columns(path: Path, columns: tuple[str, ...], form: DataOptions, missing: Missing) -> Labelled:
     """The counts of the released columns of a file, taken together where there are several."""
     from pmlopt.data.tables.labelled import Labelled
 
-    seen = form.tuple_counts(path, columns, "letter")
+    seen = form.tuple_counts(path, columns, missing)
     together: tuple[Label, ...] = tuple(seen) if len(columns) > 1 else tuple(key for (key,) in seen)
     return Labelled(list(seen.values()), (together,), str(path), text=True)
 
@@ -84,9 +133,16 @@ def _show(found: Estimate, as_json: bool) -> None:
                 dict(zip(names, (row[0], *map(float, row[1:])), strict=True)) for row in rows
             ],
             "covariance": found.covariance.tolist(),
+            "log_likelihood": found.log_likelihood,
+            "fit": {**asdict(found.fit), "statistic": finite(found.fit.statistic)},
         })  # fmt: skip
         return
-    say(f"{found.people} people; all intervals hold with confidence {found.confidence:g} ({found.kind})")
+    about = "about " if found.kind in ("score", "wald") else ""
+    say(
+        f"{found.people} people; all intervals hold at once with a confidence of {about}{found.confidence:g} "
+        f"({found.kind})"
+    )
+    say(f"Counts that fit as badly are seen with a probability of {number(found.fit.p_value)}.")
     print_table(
         ["letter", "estimate", "standard error", "from", "to"],
         [[str(row[0]), *(number(round(float(value), DIGITS)) for value in row[1:])] for row in rows],

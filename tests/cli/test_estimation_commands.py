@@ -11,8 +11,9 @@ from commands import run_fully as run
 
 from pmlopt import PML, ExpectedLoss, Mechanism, Prior, design, estimate, solve
 from pmlopt.model.utility.linear import hamming
-from pmlopt.releases.estimation import cross_mechanism, level_from_samples
+from pmlopt.releases.estimation import cross_mechanism, level_from_samples, people_needed
 
+MATRIX_OF_TWO = [[0.75, 0.25], [0.25, 0.75]]
 MATRIX = [[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0.25, 0.25, 0.5]]
 
 
@@ -27,7 +28,12 @@ def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:
     assert one["people"] == 100
     assert [row["estimate"] for row in one["estimates"]] == pytest.approx(wanted.frequencies.tolist())
     assert [row["upper"] for row in one["estimates"]] == pytest.approx(wanted.intervals[:, 1].tolist())
+    holes = write(tmp_path, "h.csv", "id,level\n" + "1,a\n" * 40 + "2,b\n" * 35 + "3,c\n" * 25 + "4,\n" * 3)
+    asked = ("estimate", stored, "--data", holes, "--column", "level")
+    assert "'' is none of" in run(*asked, code=2).output
+    assert json.loads(run(*asked, "--missing", "drop", "--json").stdout) == one
     text = run("estimate", stored, "--counts", counts, "--workload", "prefix").output
+    assert "<= b" in text
     assert "100 people" in text
 
 
@@ -104,9 +110,23 @@ def test_counts_of_files_are_of_outputs_by_name(tmp_path: Path) -> None:
         assert message in run("estimate", stored, "--counts", write(tmp_path, "c.csv", text), code=2).output
 
 
+def test_people_are_planned_for_and_other_files_refused(tmp_path: Path) -> None:
+    stored = write(tmp_path, "r.csv", "smokes,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    prior = write(tmp_path, "p.csv", "smokes,count\nno,1\nyes,1\n")
+    asked = ("people-needed", stored, "--prior", prior, "--half-width", "0.05")
+    wanted = people_needed([0.5, 0.5], MATRIX_OF_TWO, 0.05)
+    assert json.loads(run(*asked, "--json").stdout)["people"] == wanted
+    assert f"{wanted} people" in run(*asked).output
+    counts = write(tmp_path, "c.csv", "smokes,count\nno,9500\nyes,500\n")
+    assert "no frequencies agree" in run("estimate", stored, "--counts", counts, code=2).output
+    found = json.loads(run("estimate", stored, "--counts", counts, "--least-fit", "0", "--json").stdout)
+    assert found["fit"]["p_value"] < 1e-6
+    assert found["estimates"][0]["upper"] == 1
+
+
 def test_zero_is_printed_as_0(tmp_path: Path) -> None:
     stored = write(tmp_path, "m.json", mechanism())
-    for counts in ("a,1\nb,1\nc,1\n", "a,100000\nb,20000\nc,20000\n"):
+    for counts in ("a,1\nb,1\nc,1\n", "a,520\nb,240\nc,240\n"):
         path = write(tmp_path, "c.csv", f"level,count\n{counts}")
         cells = run("estimate", stored, "--counts", path).stdout.split()
         assert "0" in cells

@@ -42,8 +42,22 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
         >>> workload_matrix("mean", (10, 20, 40))
         array([[10., 20., 40.]])
     """
+    return workload_rows(workload, labels)[1]
+
+
+def workload_rows(workload: Workload, labels: Sequence[Label]) -> tuple[tuple[Label, ...], FloatArray]:
+    """The names of the K combinations, and their matrix (K, N); see `workload_matrix`.
+
+    Rows without a name of their own are called by their number.
+
+    Examples:
+        >>> workload_rows("range", (2, 5))[0]
+        ('2', '2..5', '5')
+        >>> workload_rows("marginals", (("no", "f"), ("yes", "f")))[0]
+        ('part 1 = no', 'part 1 = yes', 'part 2 = f')
+    """
     if workload is None:
-        return np.eye(len(labels))
+        workload = "identity"
     if isinstance(workload, str):
         if workload not in WORKLOADS:
             raise UtilityError(
@@ -63,24 +77,28 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
     empty = np.flatnonzero(~matrix.any(axis=1))
     if len(empty):
         raise UtilityError(f"row {empty[0]} of the workload is zero: leave it out")
-    return matrix
+    return tuple(range(len(matrix)) if given.axes[0] is None else given.axes[0]), matrix
 
 
-def _identity(labels: Sequence[Label]) -> FloatArray:
-    return np.eye(len(labels))
+Rows = tuple[tuple[Label, ...], FloatArray]
 
 
-def _prefix(labels: Sequence[Label]) -> FloatArray:
-    return np.tri(len(labels))
+def _identity(labels: Sequence[Label]) -> Rows:
+    return tuple(labels), np.eye(len(labels))
 
 
-def _range(labels: Sequence[Label]) -> FloatArray:
+def _prefix(labels: Sequence[Label]) -> Rows:
+    return tuple(f"<= {label}" for label in labels), np.tri(len(labels))
+
+
+def _range(labels: Sequence[Label]) -> Rows:
     n = len(labels)
-    place = np.arange(n)
-    return np.array([(place >= i) & (place <= j) for i in range(n) for j in range(i, n)], dtype=float)
+    place, pairs = np.arange(n), [(i, j) for i in range(n) for j in range(i, n)]
+    names = tuple(f"{labels[i]}" if i == j else f"{labels[i]}..{labels[j]}" for i, j in pairs)
+    return names, np.array([(place >= i) & (place <= j) for i, j in pairs], dtype=float)
 
 
-def _mean(labels: Sequence[Label]) -> FloatArray:
+def _mean(labels: Sequence[Label]) -> Rows:
     for label in labels:
         if isinstance(label, bool) or not isinstance(label, int | float):
             raise UtilityError(
@@ -90,28 +108,31 @@ def _mean(labels: Sequence[Label]) -> FloatArray:
     row = float_array([labels], 2, "the labels", UtilityError)
     if not row.any():
         raise UtilityError("all labels are 0: the mean is 0 without any estimate")
-    return row
+    return ("mean",), row
 
 
-def _marginals(labels: Sequence[Label]) -> FloatArray:
+def _marginals(labels: Sequence[Label]) -> Rows:
     parts = {len(label) if isinstance(label, tuple) else 0 for label in labels}
     if len(parts) != 1 or 0 in parts:
         raise UtilityError("the labels are not tuples of one length, so there are no marginals")
+    names: list[Label] = []
     rows = []
     for place in range(parts.pop()):
         column = [label[place] for label in labels if isinstance(label, tuple)]
-        rows += [[float(entry == value) for entry in column] for value in dict.fromkeys(column)]
-    return np.array(rows)
+        for value in dict.fromkeys(column):
+            names.append(f"part {place + 1} = {value}")
+            rows.append([float(entry == value) for entry in column])
+    return tuple(names), np.array(rows)
 
 
-WORKLOADS: Mapping[str, Callable[[Sequence[Label]], FloatArray]] = {
+WORKLOADS: Mapping[str, Callable[[Sequence[Label]], Rows]] = {
     "identity": _identity,
     "prefix": _prefix,
     "range": _range,
     "mean": _mean,
     "marginals": _marginals,
 }
-"""The workloads by name, each from the labels of the letters."""
+"""The workloads by name: the names of their rows and their matrix, from the labels of the letters."""
 
 
 Criterion = Literal["A", "D"]

@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, float_array, real
+from pmlopt.core.display import pandas
 from pmlopt.core.labels import label_key, places_of
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
+from pmlopt.data.prior import PriorLike
 from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
 from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
 from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
-from pmlopt.model.uncertainty.confidence import confidence_box
-from pmlopt.model.utility.estimation_error import Workload, workload_matrix
+from pmlopt.model.utility.estimation_error import Workload, workload_rows
+from pmlopt.releases.estimation.fit import GoodnessOfFit, goodness_of_fit
+from pmlopt.releases.estimation.intervals import (
+    bernstein_width,
+    exact_intervals,
+    moments,
+    normal_quantile,
+    score_ends,
+    wald_ends,
+)
 from pmlopt.releases.joint import compose_attributes
 
 Counts: TypeAlias = Numbers | Labelled
@@ -185,75 +196,11 @@ def _length(
     return length
 
 
-def wald_intervals(values: FloatArray, covariance: FloatArray, confidence: float) -> FloatArray:
-    """(K, 2) `value -+ z sqrt(variance)`, z from `wald_quantile`; they may leave [0, 1].
-
-    Examples:
-        >>> wald_intervals(np.array([0.5]), np.array([[0.01]]), 0.95).round(3).tolist()
-        [[0.304, 0.696]]
-    """
-    width = wald_quantile(confidence, len(values)) * np.sqrt(np.diag(covariance))
-    return np.column_stack([values - width, values + width])
-
-
-def wald_quantile(confidence: float, count: int) -> float:
-    """The normal quantile at `1 - (1 - confidence) / (2 K)`: K intervals then hold together (Bonferroni)."""
-    from scipy.special import ndtri
-
-    return -float(ndtri((1 - confidence) / (2 * count)))
-
-
-def exact_intervals(
-    matrix: FloatArray, counts: IntArray, combinations: FloatArray, weights: FloatArray, confidence: float
-) -> FloatArray:
-    """(K, 2) the range of each combination w f over the frequencies that agree with the counts.
-
-    The law of the output is in a box [l, u] of Clopper-Pearson intervals with the confidence asked for, for
-    any number of people. An end is the linear program `max w f` over `f >= 0`, `sum f = 1`, `l <= f P <= u`,
-    as proved by its multipliers v: for every v in R^M
-
-        w f <= max_x (w - P v)[x] + sum_y (u[y] max(v[y], 0) - l[y] max(-v[y], 0)),
-
-    so that what a solver does cannot make an interval too short. Where no frequencies agree with the box,
-    the (K, M) weights of the unbiased estimate serve as v. They hold together, however many there are.
-
-    Source: [clopper1934confidence]; [boyd2004convex, Section 5.2] (the bound by duality).
-    """
-    occurs = matrix.max(axis=0) > 0
-    columns = matrix[:, occurs]
-    box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
-    return np.array([
-        (-_highest(columns, -row, -weight[occurs], box.lower, box.upper),
-         _highest(columns, row, weight[occurs], box.lower, box.upper))
-        for row, weight in zip(combinations, weights, strict=True)
-    ])  # fmt: skip
-
-
-def _highest(
-    matrix: FloatArray, combination: FloatArray, weights: FloatArray, lower: FloatArray, upper: FloatArray
-) -> float:
-    """A proved upper end of one combination."""
-    from scipy.optimize import linprog
-
-    solved = linprog(
-        -combination,
-        A_ub=np.vstack([matrix.T, -matrix.T]),
-        b_ub=np.concatenate([upper, -lower]),
-        A_eq=np.ones((1, len(combination))),
-        b_eq=[1.0],
-        method="highs",
-    )
-    candidates = [weights]
-    if solved.status == 0:
-        candidates.append((-solved.ineqlin.marginals).reshape(2, -1).T @ [1.0, -1.0])
-    return min(
-        float((combination - matrix @ v).max() + upper @ np.maximum(v, 0) - lower @ np.maximum(-v, 0))
-        for v in candidates
-    )
-
-
 Estimator = Literal["ml", "linear"]
-Intervals = Literal["exact", "wald"]
+Intervals = Literal["score", "bernstein", "exact", "wald"]
+
+REFUSED, DOUBTFUL = 1e-6, 1e-3
+"""The p-values of the test of fit below which counts are refused, and below which a warning is given."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -261,12 +208,14 @@ class Estimate:
     """Frequencies of the inputs, or combinations of them, estimated from counts of outputs.
 
     Attributes:
-        letters: the K inputs; the rows of the workload by their number where there is one.
+        letters: the K inputs, or the names of the rows of the workload, such as "<= 3" or "2..5".
         frequencies: (K,) the estimates W f.
         covariance: (K, K) of the estimates.
         people: n.
-        confidence: with which the intervals hold together.
+        confidence: with which `intervals` hold together.
         method, kind: of the estimates and of the intervals.
+        log_likelihood: of the most likely frequencies of the inputs, `sum_y c[y] log (f P)[y]`.
+        fit: the test whether the counts can come from the mechanism.
     """
 
     letters: tuple[Label, ...]
@@ -276,9 +225,14 @@ class Estimate:
     confidence: float
     method: Estimator
     kind: Intervals
+    log_likelihood: float
+    fit: GoodnessOfFit
     mechanism: Mechanism = field(repr=False)
     counts: IntArray = field(repr=False)
     combinations: FloatArray = field(repr=False)
+    weights: FloatArray = field(repr=False)
+    law: FloatArray = field(repr=False)
+    expected: FloatArray | None = field(repr=False)
 
     @property
     def standard_errors(self) -> FloatArray:
@@ -293,13 +247,64 @@ class Estimate:
     @cached_property
     def intervals(self) -> FloatArray:
         """(K, 2) intervals that hold all the true values at once, with the confidence asked for."""
-        if self.kind == "wald":
-            return wald_intervals(self.frequencies, self.covariance, self.confidence)
-        law = _smoothed(self.mechanism.matrix, self.counts)
-        weights = unbiased_weights(self.mechanism.matrix, self.combinations, law)
-        return exact_intervals(
-            self.mechanism.matrix, self.counts, self.combinations, weights, self.confidence
+        return self.confidence_interval(simultaneous=True)
+
+    def confidence_interval(
+        self, confidence: float | None = None, *, simultaneous: bool = False, kind: Intervals | None = None
+    ) -> FloatArray:
+        """(K, 2) intervals for the true values, within the values that frequencies can give.
+
+        Args:
+            confidence: that of each interval, or of all at once; left out, that of the estimate.
+            simultaneous: whether all are to hold at once (Bonferroni). The exact ones always do.
+            kind: as `estimate` takes it; left out, that of the estimate.
+
+        Raises:
+            InputError: the confidence is outside (0, 1), or the kind is unknown.
+
+        Examples:
+            >>> response = [[0.75, 0.25], [0.25, 0.75]]
+            >>> estimate(response, [60, 40]).confidence_interval(0.9).round(2)[0].tolist()
+            [0.54, 0.85]
+        """
+        share = self.confidence if confidence is None else confidence_of(confidence)
+        ends = self._ends(
+            share, len(self.combinations) if simultaneous else 1, _checked_kind(kind or self.kind)
         )
+        least, most = self.combinations.min(axis=1), self.combinations.max(axis=1)
+        return np.asarray(np.clip(ends, least[:, None], most[:, None]))
+
+    def _ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
+        """The intervals of a kind, before what frequencies can give is looked at."""
+        matrix, n = self.mechanism.matrix, self.people
+        quantile, shares = normal_quantile(confidence, count), self.counts / n
+        if kind == "wald":
+            return wald_ends(self.frequencies, n * np.diag(self.covariance), n, quantile)
+        if kind == "score":
+            _, variances, thirds = moments(self.weights, self.law)
+            return score_ends(self.weights @ shares, variances, thirds, n, quantile)
+        if kind == "exact":
+            return exact_intervals(matrix, self.counts, self.combinations, self.weights, confidence)
+        # weights that the counts have no part in
+        law = matrix.mean(axis=0) if self.expected is None else self.expected @ matrix
+        fixed = unbiased_weights(matrix, self.combinations, law)
+        values, variances, _ = moments(fixed, shares)
+        span = np.ptp(fixed[:, self.mechanism.support], axis=1)
+        width = bernstein_width(variances * n / max(n - 1, 1), span, n, (1 - confidence) / count)
+        return np.column_stack([values - width, values + width])
+
+    def summary(self) -> Any:
+        """A pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each letter.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+        """
+        index = pandas().Index(list(self.letters), tupleize_cols=False)
+        columns = {
+            "estimate": self.frequencies, "standard error": self.standard_errors,
+            "from": self.intervals[:, 0], "to": self.intervals[:, 1],
+        }  # fmt: skip
+        return pandas().DataFrame(columns, index=index)
 
 
 def estimate(
@@ -310,7 +315,9 @@ def estimate(
     *,
     released: Iterable[Label] | None = None,
     workload: Workload = None,
-    intervals: Intervals = "exact",
+    intervals: Intervals = "score",
+    prior: PriorLike | None = None,
+    least_fit: float = REFUSED,
 ) -> Estimate:
     """Estimate the frequencies of the inputs of a mechanism from the outputs that it released.
 
@@ -335,17 +342,24 @@ def estimate(
         workload: what is estimated: a (K, N) matrix W of combinations W f, a frame with the letters in its
             columns, or the name of one, such as "prefix" or "mean" (`pmlopt.utility.workload_matrix`); left
             out, the N frequencies.
-        intervals: "exact", for any number of people (Clopper-Pearson and duality), or "wald", which are
-            shorter and for many people.
+        intervals: "score", which hold with about the confidence, also where a frequency is near zero;
+            "bernstein", which hold for any number of people; "exact", which do so too, for few outputs and
+            few people (Clopper-Pearson and duality); or "wald".
+        prior: frequencies that are expected: those at which the weights of the intervals "bernstein" are
+            best. They hold whatever the frequencies are.
+        least_fit: counts are refused if the p-value of the test of fit is lower; 0 never refuses.
 
     Raises:
         MechanismError: the mechanism's rank does not allow what is asked for, and the message says what it
-            allows; or an output is unknown.
+            allows; an output is unknown; or no frequencies agree with the counts.
         PriorError: a count is negative or not a whole number, or there are no people.
         UtilityError: the workload does not fit the letters.
         InputError: the confidence is outside (0, 1), or an option is unknown.
 
-    Source: [ye2018optimal] (frequencies from a privatised sample); [clopper1934confidence].
+    Warns:
+        UserWarning: the p-value of the test of fit is below 1e-3, and `least_fit` is not 0.
+
+    Source: [ye2018optimal] (frequencies from a privatised sample).
 
     Examples:
         >>> from pmlopt import Mechanism, estimate
@@ -366,30 +380,62 @@ def estimate(
     share = confidence_of(confidence)
     if method not in get_args(Estimator):
         raise InputError(f"the method {method!r} is not known: use 'ml' or 'linear'")
-    if intervals not in get_args(Intervals):
-        raise InputError(f"the intervals {intervals!r} are not known: use 'exact' or 'wald'")
-    combinations = workload_matrix(workload, m.inputs)
+    names, combinations = workload_rows(workload, m.inputs)
+    expected = None if prior is None else paired(prior, m)[0].pmf
     seen = observed(m, counts, released)
     estimable(m).check(combinations)
     people = int(seen.sum())
+    f = most_likely(m.matrix, seen.astype(float))
+    fit = goodness_of_fit(m.matrix, seen, f)
+    _judge(fit, least_fit)
     if method == "ml":
-        values, covariance = _maximum_likelihood(m.matrix, seen, combinations)
+        law = (people * f + 0.5) / (people + len(f) / 2) @ m.matrix
+        weights = unbiased_weights(m.matrix, combinations, law)
+        values = combinations @ f
     else:
+        law = _smoothed(m.matrix, seen)
         weights = unbiased_weights(m.matrix, combinations, m.matrix.mean(axis=0))
         values = weights @ seen / people
-        covariance = weighted_covariance(weights, _smoothed(m.matrix, seen), people)
+    occurred = seen > 0
     return Estimate(
-        letters=m.inputs if workload is None else tuple(range(len(combinations))),
+        letters=names,
         frequencies=values,
-        covariance=covariance,
+        covariance=weighted_covariance(weights, law, people),
         people=people,
         confidence=share,
         method=method,
-        kind=intervals,
+        kind=_checked_kind(intervals),
+        log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])),
+        fit=fit,
         mechanism=m,
         counts=seen,
         combinations=combinations,
+        weights=weights,
+        law=law,
+        expected=expected,
     )
+
+
+def _checked_kind(kind: str) -> Intervals:
+    if kind not in get_args(Intervals):
+        raise InputError(f"the intervals {kind!r} are not known: use {', '.join(get_args(Intervals))}")
+    return cast("Intervals", kind)
+
+
+def _judge(fit: GoodnessOfFit, least: float) -> None:
+    """Refuse counts that no frequencies agree with, and warn of those that hardly any does."""
+    chance = f"p = {fit.p_value:.2g}" if fit.p_value > 0 else "p < 1e-300"
+    if fit.p_value < least:
+        raise MechanismError(
+            f"no frequencies agree with these counts ({chance}): are they of what this mechanism released, "
+            "with its outputs in the right order? With least_fit=0 (--least-fit 0) they are estimated anyway"
+        )
+    if least > 0 and fit.p_value < DOUBTFUL:
+        warnings.warn(
+            f"hardly any frequencies agree with these counts ({chance}): see whether they are of what this "
+            "mechanism released",
+            stacklevel=3,
+        )
 
 
 def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
@@ -435,17 +481,6 @@ def confidence_of(value: float) -> float:
     if not 0 < share < 1:
         raise InputError(f"the confidence is {share:g}: give a probability in (0, 1), such as 0.95")
     return share
-
-
-def _maximum_likelihood(
-    matrix: FloatArray, counts: IntArray, combinations: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """The combinations of the most likely frequencies, and their covariance."""
-    people = int(counts.sum())
-    f = most_likely(matrix, counts.astype(float))
-    law = (people * f + 0.5) / (people + len(f) / 2) @ matrix
-    weights = unbiased_weights(matrix, combinations, law)
-    return combinations @ f, weighted_covariance(weights, law, people)
 
 
 def _smoothed(matrix: FloatArray, counts: IntArray) -> FloatArray:

@@ -14,11 +14,14 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.measures.estimable import estimable
 from pmlopt.model.utility.estimation_error import Workload, workload_matrix
-from pmlopt.releases.estimation.frequencies import (
-    confidence_of,
-    unbiased_weights,
-    wald_quantile,
-    weighted_covariance,
+from pmlopt.releases.estimation.frequencies import Intervals, confidence_of, unbiased_weights
+from pmlopt.releases.estimation.intervals import (
+    bernstein_people,
+    bernstein_width,
+    moments,
+    normal_quantile,
+    score_ends,
+    score_people,
 )
 
 LEVEL_WIDTH = 1e-3
@@ -34,11 +37,13 @@ def half_width(
     people: int,
     confidence: float = 0.95,
     workload: Workload = None,
+    intervals: Intervals = "score",
 ) -> float:
-    """The largest half-width of the Wald intervals that n people leave, if the frequencies are the prior.
+    """The largest half-width of the intervals that n people leave, if the frequencies are the prior.
 
-    `z sqrt(max_k V[k,k] / n)`, with the covariance `V = W (J^-1 - p p') W'` of one person at the prior and
-    the normal quantile z at `1 - (1 - confidence) / (2 K)`.
+    It is that of the intervals that `estimate` gives where the outputs have their expected shares: of the
+    Wald intervals `z sqrt(max_k V[k,k] / n)`, with the covariance `V = W (J^-1 - p p') W'` of one person at
+    the prior and the normal quantile z at `1 - (1 - confidence) / (2 K)`.
 
     Args:
         prior: N letters, the frequencies that are expected.
@@ -46,19 +51,20 @@ def half_width(
         people: n.
         confidence: with which the intervals hold together, in (0, 1).
         workload: as `estimate` takes it.
+        intervals: "score", "wald" or "bernstein"; the last with the prior given to `estimate`.
 
     Raises:
         MechanismError: the mechanism's rank does not allow what is asked for.
-        InputError: there are no people, or the confidence is outside (0, 1).
+        InputError: there are no people, the confidence is outside (0, 1), or the intervals cannot be planned.
 
     Examples:
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> round(half_width([0.5, 0.5], response, 1537, workload=[[1, 0]]), 4)  # 1.96 / sqrt(1537)
+        >>> round(half_width([0.5, 0.5], response, 1537, workload=[[1, 0]], intervals="wald"), 4)
         0.05
     """
     p, m = paired(prior, mechanism)
     count = whole(people, "the number of people", InputError)
-    return _quantile_and_deviation(p, m, confidence, workload) / math.sqrt(count)
+    return _Plan(p, m, confidence, workload, intervals).half_width(count)
 
 
 def people_needed(
@@ -67,12 +73,13 @@ def people_needed(
     half_width: float,
     confidence: float = 0.95,
     workload: Workload = None,
+    intervals: Intervals = "score",
 ) -> int:
-    """The least n at which all Wald intervals are within a half-width of their estimates.
+    """The least n at which all intervals are within a half-width, if the frequencies are the prior.
 
-    `z^2 max_k V[k,k] / h^2`, rounded up, with the covariance `V = W (J^-1 - p p') W'` of one person at the
-    prior and the normal quantile z at `1 - (1 - confidence) / (2 K)`. It is a plan: the intervals of the data
-    are as wide as the data say.
+    Of the Wald intervals it is `z^2 max_k V[k,k] / h^2`, rounded up, with the covariance `V = W (J^-1 - p p')
+    W'` of one person at the prior and the normal quantile z at `1 - (1 - confidence) / (2 K)`. It is a plan:
+    the intervals of the data are as wide as the data say.
 
     Args:
         prior: N letters, the frequencies that are expected.
@@ -80,21 +87,25 @@ def people_needed(
         half_width: h, in units of the combinations: of a frequency, 0.01 is one in a hundred.
         confidence: with which the intervals hold together, in (0, 1).
         workload: as `estimate` takes it.
+        intervals: those that `estimate` is to give: "score", "wald", or "bernstein", which hold for any
+            number of people.
 
     Raises:
         MechanismError: the mechanism's rank does not allow what is asked for.
-        InputError: the half-width is not positive, or the confidence outside (0, 1).
+        InputError: the half-width is not positive, the confidence outside (0, 1), or the intervals cannot be
+            planned.
 
     Examples:
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> people_needed([0.5, 0.5], response, 0.05, workload=[[1, 0]])  # (1.96 / 0.05)^2
+        >>> people_needed([0.5, 0.5], response, 0.05, workload=[[1, 0]], intervals="wald")
         1537
+        >>> people_needed([0.5, 0.5], response, 0.05, workload=[[1, 0]])  # (1.96 / 0.05)^2 - 1.96^2
+        1533
     """
     p, m = paired(prior, mechanism)
-    width = _width(half_width)
-    needed = (_quantile_and_deviation(p, m, confidence, workload) / width) ** 2
+    needed = _Plan(p, m, confidence, workload, intervals).people(_width(half_width))
     if not needed < 1e300:
-        raise InputError(f"the half-width {width:g} is too small: no number of people is enough")
+        raise InputError(f"the half-width {half_width:g} is too small: no number of people is enough")
     return max(1, math.ceil(needed))
 
 
@@ -106,6 +117,7 @@ def level_needed(
     confidence: float = 0.95,
     workload: Workload = None,
     most: float | None = None,
+    intervals: Intervals = "score",
 ) -> tuple[float, Mechanism]:
     """The least level whose mechanism leaves intervals of a half-width to n people.
 
@@ -121,6 +133,7 @@ def level_needed(
         confidence: with which the intervals hold together, in (0, 1).
         workload: as `estimate` takes it.
         most: the largest level that is tried; left out, that of the prior, at which PML asks for nothing.
+        intervals: as for `people_needed`.
 
     Returns:
         The level and its mechanism.
@@ -135,7 +148,7 @@ def level_needed(
         >>> def response(level):  # two letters, even prior: 1.96^2 / (4 n (e^level - 1)^2) = h^2
         ...     half = math.exp(level) / 2
         ...     return [[half, 1 - half], [1 - half, half]]
-        >>> level, _ = level_needed([0.5, 0.5], response, 1537, 0.05, workload=[[1, 0]])
+        >>> level, _ = level_needed([0.5, 0.5], response, 1537, 0.05, workload=[[1, 0]], intervals="wald")
         >>> round(level, 2), round(math.log(1.5), 2)
         (0.41, 0.41)
     """
@@ -146,14 +159,13 @@ def level_needed(
 
     def narrow(level: float) -> bool:
         mechanism = as_mechanism(build(level))
-        if estimable(mechanism).includes(combinations).all():
-            deviation = _quantile_and_deviation(p, mechanism, share, combinations)
-            if deviation / math.sqrt(count) <= width:
-                enough[level] = mechanism
+        possible = estimable(mechanism).includes(combinations).all()
+        if possible and _Plan(p, mechanism, share, combinations, intervals).half_width(count) <= width:
+            enough[level] = mechanism
         return level in enough
 
     if not narrow(highest):
-        needed = people_needed(p, build(highest), width, share, combinations)
+        needed = people_needed(p, build(highest), width, share, combinations, intervals)
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest that is tried, a half-width of {width:g} takes "
             f"{needed} people, and there are {count}: ask for a larger half-width or a lower confidence"
@@ -170,14 +182,49 @@ def _width(value: float) -> float:
     return width
 
 
-def _quantile_and_deviation(
-    prior: Prior, mechanism: Mechanism, confidence: float, workload: Workload | FloatArray
-) -> float:
-    """`z sqrt(max_k V[k,k])`, the half-width that one person would leave."""
-    share = confidence_of(confidence)
-    combinations = workload_matrix(workload, prior.labels)
-    estimable(mechanism).check(combinations)
-    law = prior.pmf @ mechanism.matrix
-    weights = unbiased_weights(mechanism.matrix, combinations, law)
-    variances = np.diag(weighted_covariance(weights, law, 1))
-    return wald_quantile(share, len(combinations)) * math.sqrt(max(0.0, float(variances.max())))
+class _Plan:
+    """The half-width of the intervals by the number of people, at the expected frequencies."""
+
+    def __init__(
+        self,
+        prior: Prior,
+        mechanism: Mechanism,
+        confidence: float,
+        workload: Workload | FloatArray,
+        intervals: Intervals,
+    ) -> None:
+        share = confidence_of(confidence)
+        combinations = workload_matrix(workload, prior.labels)
+        estimable(mechanism).check(combinations)
+        if intervals not in ("score", "wald", "bernstein"):
+            raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
+        law = prior.pmf @ mechanism.matrix
+        weights = unbiased_weights(mechanism.matrix, combinations, law)
+        _, self.variances, self.thirds = moments(weights, law)
+        self.spans = np.ptp(weights[:, mechanism.support], axis=1)
+        self.kind, self.risk = intervals, (1 - share) / len(combinations)
+        self.quantile = normal_quantile(share, len(combinations))
+
+    def half_width(self, people: int) -> float:
+        """The largest half-width that so many people leave."""
+        if self.kind == "bernstein":
+            widths = bernstein_width(self.variances, self.spans, people, self.risk)
+        elif self.kind == "score":
+            nothing = np.zeros_like(self.variances)
+            ends = score_ends(nothing, self.variances, self.thirds, people, self.quantile)
+            widths = np.ptp(ends, axis=1) / 2
+        else:
+            widths = self.quantile * np.sqrt(self.variances / people)
+        return float(widths.max())
+
+    def people(self, width: float) -> float:
+        """How many people it takes for a half-width."""
+        needed = []
+        for variance, third, span in zip(self.variances, self.thirds, self.spans, strict=True):
+            if self.kind == "bernstein":
+                needed.append(bernstein_people(variance, span, self.risk, width))
+            elif self.kind == "score":
+                needed.append(score_people(variance, third, self.quantile, width))
+            else:
+                needed.append(variance * (self.quantile / width) ** 2)
+        return float(max(needed))

@@ -15,6 +15,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.newton import Newton
+from pmlopt.solvers.structured.newton_by_outputs import newton_at
 from pmlopt.solvers.structured.points import Family, Point, narrowed, narrowed_point, widened_point
 
 CENTRING_EXPONENT = 4
@@ -121,7 +122,7 @@ def minimise(
         if not (watch.proved or trouble):
             try:
                 with np.errstate(all="raise", under="ignore"):
-                    following, length = _iterate(Newton(task, point))
+                    following, length = _iterate(newton_at(task, point))
                 idle = idle + 1 if length < SHORT else 0
             except ArithmeticError as cause:
                 trouble = f"numerical trouble: {cause}"
@@ -148,7 +149,7 @@ def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point
             break
         try:
             with np.errstate(all="raise", under="ignore"):
-                newton = Newton(narrow, point)
+                newton = newton_at(narrow, point)
                 if last is not None and _blurred(newton, last):
                     point = last.at
                     break

@@ -13,12 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, cached_property
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.solvers.structured.block import Border
 from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.points import Family, Point
 from pmlopt.solvers.structured.small_systems import cholesky, factor_of_squares, forward, solved
@@ -72,6 +73,9 @@ class Newton:
         self.based = bool(self.block.lower.any())  # else the lower end is zero
         self.theta: Family = {name: at.duals[name] / slack for name, slack in at.slacks.items()}
         self.precision = precision(single=at.low.dtype == np.float32)
+        self.rest = np.zeros(task.places[2], at.low.dtype)
+        if "coupled" in self.theta:
+            self.rest[task.loose] = 1 / self.theta["coupled"]
         self._eliminate_entries()
         self._eliminate_columns()
         self._factor()
@@ -106,8 +110,14 @@ class Newton:
         if self.block.floored:
             self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
 
-    def _eliminate_columns(self) -> None:
-        """Eliminate z, then u: `weighed` and `spread` (C, M) are their parts in the coupling rows."""
+    def _gather_columns(self) -> tuple[FloatArray, FloatArray]:
+        """What z and u share with the coupling rows and with each other.
+
+        That is `weighed` (K of C, M) and `pulled` (k of C, M), and `lean` (K, k, M).
+
+        Returns:
+            (K, K, M) what z has with itself, and (n, k, M) rows whose squares are what u has.
+        """
         task, costs = self.task, self.task.hinge_costs
         weighed = [self._weighed(*both) for both in zip(task.weights, costs, strict=True)]
         mass = np.array([self._in_columns(part) for part in weighed], self.psi.dtype).reshape(
@@ -126,11 +136,17 @@ class Newton:
             void = ~task.allowed.any(axis=0)
             mass[np.diag_indices(len(mass))] += void
             rows += [unit[:, None] * void for unit in np.eye(len(self.pull), dtype=self.psi.dtype)]
-        self.mass = cholesky(mass)
         self.weighed = [self._in_rows(part) for part in weighed]
+        self.pulled = [self._in_rows(part, index) for index, part in enumerate(self.pull)]
+        return mass, np.array(rows, self.psi.dtype).reshape(-1, len(self.pull), self.psi.shape[1])
+
+    def _eliminate_columns(self) -> None:
+        """Eliminate z, then u: `thrown` and `spread` (C, M) are what is left of their parts."""
+        mass, rows = self._gather_columns()
+        self.mass = cholesky(mass)
         self.thrown = forward(self.mass, self.weighed)
         bent = forward(self.mass, list(self.lean))
-        self.spread = [self._in_rows(part, index) for index, part in enumerate(self.pull)]
+        self.spread = self.pulled
         for back, thrown in zip(bent, self.thrown, strict=True):
             self.spread = [part - share * thrown for part, share in zip(self.spread, back, strict=True)]
         self.root = factor_of_squares(np.array([*rows, *bent]))
@@ -169,21 +185,33 @@ class Newton:
         for part in forward(self.root, self.spread):
             total = self._plus_square(total, part, 1.0)
         self._add_entries(total)
-        diagonal = np.diag_indices(count)
-        self.rest = np.zeros(count, kind)
-        if "coupled" in self.theta:
-            self.rest[self.task.loose] = 1 / self.theta["coupled"]
-        total[diagonal] += self.rest
-        self.unit = 1 / np.sqrt(total[diagonal])
-        total *= self.unit
-        total *= self.unit[:, None]
+        total[np.diag_indices(count)] += self.rest
+        self.factor = self._factored(total)
+
+    def _factored(self, total: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The Cholesky factor of a system that is scaled to a unit diagonal, and what scales it."""
+        if not len(total):
+            return total, total.diagonal()
+        diagonal = np.diag_indices(len(total))
+        unit = 1 / np.sqrt(total[diagonal])
+        total *= unit
+        total *= unit[:, None]
         for shift in self.precision.shifts:
             if shift:
                 total[diagonal] = 1 + shift
-            self.factor, info = self.precision.factorise(total, lower=1)
-            if info == 0 and np.isfinite(self.factor[-1, -1]):
-                return
+            factor, info = self.precision.factorise(total, lower=1)
+            if info == 0 and np.isfinite(factor[-1, -1]):
+                return factor, unit
         raise ArithmeticError("the Newton system is not positive definite")
+
+    def _after(self, factored: tuple[FloatArray, FloatArray], right: FloatArray) -> FloatArray:
+        """The solution of a factored system, for one right side or several beside each other."""
+        factor, unit = factored
+        if not len(unit):
+            return right
+        scale = unit if right.ndim == 1 else unit[:, None]
+        found, _ = self.precision.solve(factor, right * scale, lower=1)
+        return np.asarray(found * scale)
 
     def _plus_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
         """The lower triangle of `total + sign part part'`, in place."""
@@ -192,17 +220,28 @@ class Newton:
 
     def _add_entries(self, total: FloatArray) -> None:
         """What the entries by themselves make in the lower triangle of the system of the coupling rows."""
-        task, letters, (first, last, _) = self.task, np.arange(len(self.psi)), self.task.places
-        total[letters, letters] += self.psi.sum(axis=1)
-        if task.border is not None:
-            total[first:last, : len(letters)] += task.border.by_letter(self.psi)
-            total[first:last, first:last] += task.border.square(self.psi)
-        if task.budget is not None:
-            swayed, budgets = self.sway * self.psi, len(letters) + letters
-            total[budgets, letters] -= swayed.sum(axis=1)
-            total[budgets, budgets] += (swayed * self.sway + self.loss).sum(axis=1)
-            if task.border is not None:
-                total[first:last, len(letters) : first] -= task.border.by_letter(swayed)
+        first, last, _ = self.task.places
+        alone = self._of_letters()
+        letters = np.arange(first).reshape(len(alone), -1)
+        for i, j in product(range(len(alone)), repeat=2):
+            total[letters[i], letters[j]] += alone[i, j]
+        if self.task.border is not None:
+            total[first:last, :first] += self._border_of_letters(self.task.border)
+            total[first:last, first:last] += self.task.border.square(self.psi)
+
+    def _of_letters(self) -> FloatArray:
+        """(a, a, N) the same in the rows of each letter: the sum, and the budget where there is one."""
+        own = self.psi.sum(axis=1)
+        if self.task.budget is None:
+            return np.array([[own]])
+        swayed = self.sway * self.psi
+        both = -swayed.sum(axis=1)
+        return np.array([[own, both], [both, (swayed * self.sway + self.loss).sum(axis=1)]])
+
+    def _border_of_letters(self, border: Border) -> FloatArray:
+        """(B, C) the same in a border and the rows of the letters."""
+        own = border.by_letter(self.psi)
+        return own if self.task.budget is None else np.hstack([own, -border.by_letter(self.sway * self.psi)])
 
     def _residuals(self) -> None:
         """What is missing of each equation at the point."""
@@ -339,8 +378,7 @@ class Newton:
             rows = rows - part @ amount
         for part, amount in zip(self.spread, solved(self.root, right), strict=True):
             rows = rows - part @ amount
-        found, _ = self.precision.solve(self.factor, rows * self.unit, lower=1)
-        dy = found * self.unit
+        dy = self._after(self.factor, rows)
         du = solved(self.root, right + [dy @ part for part in self.spread])
         if not len(means):
             return dy, means, du

@@ -128,7 +128,7 @@ def test_random_instances_reach_the_reference_optimum(kind: str, seed: int) -> N
 @pytest.mark.parametrize("seed", range(4))
 def test_blocks_that_are_no_bands_reach_what_the_declared_program_does(kind: str, seed: int) -> None:
     rng = np.random.default_rng([77, WIDE.index(kind), seed])
-    n, m = int(rng.integers(3, 9)), int(rng.integers(2, 9))
+    n, m = (40, 3) if seed == 0 else (int(rng.integers(3, 9)), int(rng.integers(2, 9)))
     prior = Prior(oracles.random_prior(rng, n))
     privacy = wide(kind, prior, rng, float(rng.uniform(0.05, 2.0)))
     program = design(prior, privacy, ExpectedGain(rng.normal(size=(n, m))))
@@ -202,7 +202,7 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
                 raise ArithmeticError("of no use")
             super().__init__(*arguments)
 
-    monkeypatch.setattr("pmlopt.solvers.structured.interior_point.Newton", Failing)
+    monkeypatch.setattr("pmlopt.solvers.structured.newton_by_outputs.Newton", Failing)
     result = solve(large())
     assert len(made) == after + 1
     assert result.status is Status.OPTIMAL

@@ -16,7 +16,7 @@ from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, 
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.uncertainty import confidence_box
 from pmlopt.releases.estimation import cross_mechanism, estimable, half_width, level_needed, people_needed
-from pmlopt.releases.estimation.frequencies import most_likely
+from pmlopt.releases.estimation.frequencies import Intervals, most_likely
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 TRUE = np.array([0.7, 0.25, 0.05])
@@ -50,7 +50,8 @@ def test_exact_intervals_hold_together_with_their_confidence(workload: str | Non
     wanted = TRUE if workload is None else np.cumsum(TRUE)
     covered = 0.0
     for counts, chance in outcomes(TRUE @ P, 4):
-        ends = estimate(P, counts, confidence=0.8, workload=workload).intervals
+        found = estimate(P, counts, confidence=0.8, workload=workload, intervals="exact", least_fit=0.0)
+        ends = found.intervals
         covered += chance * bool(((ends[:, 0] <= wanted) & (wanted <= ends[:, 1])).all())
     assert covered >= 0.8
 
@@ -67,13 +68,9 @@ def test_wald_intervals_of_many_people_hold_together() -> None:
 def test_the_interval_of_two_letters_is_that_of_the_binomial() -> None:
     counts = [37, 63]
     box = confidence_box(counts, 0.1)
-    ends = estimate([[0.75, 0.25], [0.25, 0.75]], counts, confidence=0.9).intervals
+    response = [[0.75, 0.25], [0.25, 0.75]]
+    ends = estimate(response, counts, confidence=0.9, intervals="exact").intervals
     assert ends[0] == pytest.approx((np.array([box.lower[0], box.upper[0]]) - 0.25) / 0.5)
-
-
-def test_intervals_of_counts_that_no_frequencies_give_are_those_of_the_weights() -> None:
-    ends = estimate(P, [1_000, 0, 0], confidence=0.95).intervals  # the first output has at most 0.6
-    assert (ends[:, 0] <= ends[:, 1]).all()
 
 
 def slow_em(matrix: FloatArray, shares: FloatArray, rounds: int) -> FloatArray:
@@ -140,6 +137,9 @@ def test_means_totals_and_marginals() -> None:
     frequencies = estimate(released, counts).frequencies
     assert mean.frequencies == pytest.approx([frequencies @ [10, 20, 40]])
     assert mean.totals == pytest.approx(1_000 * mean.frequencies)
+    assert mean.letters == ("mean",)
+    assert estimate(released, counts, workload="prefix").letters == ("<= 10", "<= 20", "<= 40")
+    assert estimate(released, counts, workload="range").letters[:3] == ("10", "10..20", "10..40")
     pairs = cross_mechanism(P, ["f", "m"])
     table = estimate(pairs, [10, 20, 30, 25, 15, 5], "linear").frequencies.reshape(3, 2)
     margins = estimate(pairs, [10, 20, 30, 25, 15, 5], "linear", workload="marginals").frequencies
@@ -157,22 +157,28 @@ def test_a_deficient_mechanism_estimates_what_its_rank_allows() -> None:
     assert found.covariance == pytest.approx(found.covariance.T)
 
 
-def test_the_planned_people_make_intervals_as_narrow_as_asked() -> None:
-    people = people_needed(TRUE, P, 0.02, workload="prefix")
+@pytest.mark.parametrize("intervals", ["score", "wald", "bernstein"])
+def test_the_planned_people_make_intervals_as_narrow_as_asked(intervals: Intervals) -> None:
+    people = people_needed(TRUE, P, 0.02, workload="prefix", intervals=intervals)
     counts = np.rint(people * (TRUE @ P))
-    ends = estimate(P, counts, intervals="wald", workload="prefix").intervals
-    assert np.ptp(ends, axis=1).max() / 2 == pytest.approx(0.02, rel=1e-2)
+    ends = estimate(P, counts, intervals=intervals, workload="prefix", prior=TRUE)
+    widths = [np.ptp(ends._ends(0.95, 3, intervals), axis=1).max() / 2]  # before they end at 0 and 1
+    assert widths == pytest.approx([0.02], rel=1e-2)
+    assert half_width(TRUE, P, people, workload="prefix", intervals=intervals) <= 0.02
+    assert half_width(TRUE, P, people - 1, workload="prefix", intervals=intervals) > 0.02
+
+
+def test_impossible_plans_are_refused() -> None:
     for width in (0, -1, math.nan):
         with pytest.raises(InputError, match="half-width"):
             people_needed(TRUE, P, width)
     with pytest.raises(MechanismError, match="rank 1"):
         people_needed([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 0.1)
+    with pytest.raises(InputError, match="cannot be planned"):
+        people_needed(TRUE, P, 0.1, intervals="exact")
 
 
 def test_the_half_width_and_the_level_are_those_of_the_plan() -> None:
-    people = people_needed(TRUE, P, 0.02, workload="prefix")
-    assert half_width(TRUE, P, people, workload="prefix") <= 0.02
-    assert half_width(TRUE, P, people - 1, workload="prefix") > 0.02
     with pytest.raises(InputError, match="people"):
         half_width(TRUE, P, 0)
 
@@ -211,7 +217,7 @@ def test_the_half_width_and_the_level_are_those_of_the_plan() -> None:
         ({"confidence": 0.0}, InputError, "confidence is 0"),
         ({"confidence": "much"}, InputError, "must be a number"),
         ({"method": "best"}, InputError, "'ml' or 'linear'"),
-        ({"intervals": "long"}, InputError, "'exact' or 'wald'"),
+        ({"intervals": "long"}, InputError, "score, bernstein, exact, wald"),
         ({"workload": [1, 2]}, UtilityError, "2 columns for 3 letters"),
         ({"workload": [[1, 2, 0], [0, 0, 0]]}, UtilityError, "row 1 of the workload is zero"),
         ({"workload": "all"}, UtilityError, "use identity"),

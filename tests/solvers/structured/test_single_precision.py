@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured.block_program import Task, attainable
 from pmlopt.solvers.structured.interior_point import minimise
 from pmlopt.solvers.structured.newton import Newton
+from pmlopt.solvers.structured.newton_by_outputs import NewtonByOutputs
 from pmlopt.solvers.structured.points import Point, centre, narrowed, narrowed_point, widened_point
 
 KINDS = [kind for kind in (*ALL_KINDS, *WIDE[5:]) if kind not in ("border", "short")]
@@ -71,14 +73,17 @@ def test_slacks_are_differences_again_and_no_smaller(kind: str, seed: int) -> No
 def test_nothing_of_a_step_is_in_double_precision(kind: str) -> None:
     task = task_at(kind, np.random.default_rng(4), 6, 5)
     point = narrowed_point(centre(task))
-    newton = Newton(narrowed(task), point)
-    step = newton.step()
-    families = (newton.theta, step.slacks, step.duals)
-    arrays = [part for family in families for part in family.values()]
-    arrays += [newton.psi, newton.factor, *newton.spread, *newton.thrown, step.rows, step.means, step.scalars]
-    assert {part.dtype for part in arrays} == {np.dtype(np.float32)}
-    whole = Newton(task, centre(task)).step()
-    assert step.slacks["above"] == pytest.approx(whole.slacks["above"], abs=1e-3)
+    for order in (Newton, NewtonByOutputs):
+        newton = order(narrowed(task), point)
+        step = newton.step()
+        names = ("spread", "thrown", "both", "cross", "square", "shared")
+        own = [part for name in names if len(part := getattr(newton, name, []))]
+        families = (newton.theta, step.slacks, step.duals)
+        arrays: list[Any] = [part for family in families for part in family.values()]
+        arrays += [*own, newton.psi, *newton.factor, step.rows, step.means, step.scalars]
+        assert {np.asarray(part).dtype for part in arrays} == {np.dtype(np.float32)}
+        whole = order(task, centre(task)).step()
+        assert step.slacks["above"] == pytest.approx(whole.slacks["above"], abs=1e-3)
 
 
 def test_rounding_that_takes_over_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:

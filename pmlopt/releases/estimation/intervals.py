@@ -1,0 +1,164 @@
+"""Confidence intervals for combinations of frequencies, from counts of outputs.
+
+An estimate of `w f` is a mean over people of `v(Y)`, where the weights v of the outputs have `P v = w`: its
+error depends on the variance and the range of v(Y), not on the number of outputs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.roots import halved
+from pmlopt.model.uncertainty.confidence import confidence_box
+
+
+def moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The mean, the variance and the third central moment of each of K weights of an output.
+
+    Args:
+        weights: (K, M).
+        law: (M,) of the output.
+    """
+    means = weights @ law
+    centred = weights - means[:, None]
+    return means, centred**2 @ law, centred**3 @ law
+
+
+def normal_quantile(confidence: float, count: int = 1) -> float:
+    """The normal quantile at `1 - (1 - confidence) / (2 K)`: K intervals then hold together (Bonferroni)."""
+    from scipy.special import ndtri
+
+    return -float(ndtri((1 - confidence) / (2 * count)))
+
+
+def wald_ends(values: FloatArray, variances: FloatArray, people: int, quantile: float) -> FloatArray:
+    """(K, 2) `value -+ z sqrt(variance / n)`.
+
+    Examples:
+        >>> wald_ends(np.array([0.5]), np.array([1.0]), 100, 1.96).round(3).tolist()
+        [[0.304, 0.696]]
+    """
+    width = quantile * np.sqrt(variances / people)
+    return np.column_stack([values - width, values + width])
+
+
+def score_ends(
+    values: FloatArray, variances: FloatArray, thirds: FloatArray, people: int, quantile: float
+) -> FloatArray:
+    """(K, 2) the means t with `n (value - t)^2 <= z^2 s(t)`, where s(t) is the variance if t were the mean.
+
+    With the law tilted towards t, as little as it takes, `s(t) = s + g (t - value) - (t - value)^2`, g being
+    the third central moment over the variance. For a share of people that is `t (1 - t)`: Wilson's intervals.
+
+    Args:
+        values: (K,) the estimates, means of one weight for each person.
+        variances: (K,) of one weight.
+        thirds: (K,) its third central moments.
+        people: n.
+        quantile: z.
+
+    Source: [wilson1927probable], for shares.
+
+    Examples:
+        >>> score_ends(np.array([0.1]), np.array([0.09]), np.array([0.072]), 50, 1.96).round(4).tolist()
+        [[0.0435, 0.2136]]
+    """
+    square = quantile**2
+    skew = np.divide(thirds, variances, out=np.zeros_like(thirds), where=variances > 0)
+    root = np.sqrt((square * skew) ** 2 + 4 * (people + square) * square * variances)
+    return np.column_stack([
+        values + (square * skew + side * root) / (2 * (people + square)) for side in (-1, 1)
+    ])  # fmt: skip
+
+
+def score_people(variance: float, third: float, quantile: float, half_width: float) -> float:
+    """The n at which score intervals have a half-width, from the moments of one weight."""
+    square, target = quantile**2, half_width**2
+    skew = third / variance if variance > 0 else 0.0
+    root = math.sqrt(variance**2 + target * skew**2)
+    return square * (variance + root) / (2 * target) - square
+
+
+def bernstein_width(
+    variance: FloatArray | float, span: FloatArray | float, people: int, risk: float
+) -> FloatArray:
+    """The half-width of intervals for means of n numbers that hold for every n.
+
+    `sqrt(2 V L / n) + 7 R L / (3 (n - 1))` with `L = log(4 / risk)`, V the sample variance (of n - 1 degrees)
+    and R the span of the numbers. Infinite for one person.
+
+    Source: [maurer2009empirical, Theorem 4], on both sides.
+
+    Examples:
+        >>> bernstein_width(1.0, 2.0, 1000, 0.05).round(4).tolist()
+        0.1141
+    """
+    if people < 2:
+        return np.full(np.shape(variance), np.inf)
+    log = math.log(4 / risk)
+    return np.asarray(
+        np.sqrt(2 * np.asarray(variance) * log / people) + 7 * np.asarray(span) * log / (3 * (people - 1))
+    )
+
+
+def bernstein_people(variance: float, span: float, risk: float, half_width: float) -> float:
+    """The n at which those intervals have a half-width, where the sample variance is the variance."""
+
+    def narrow(people: float) -> bool:
+        return bool(bernstein_width(variance, span, math.ceil(people), risk) <= half_width)
+
+    log = math.log(4 / risk)
+    high = 2.0 + 4 * log * (2 * variance / half_width**2 + 7 * span / (3 * half_width))
+    return high if not narrow(high) else halved(narrow, 1.0, high, 1e-9)
+
+
+def exact_intervals(
+    matrix: FloatArray, counts: IntArray, combinations: FloatArray, weights: FloatArray, confidence: float
+) -> FloatArray:
+    """(K, 2) the range of each combination w f over the frequencies that agree with the counts.
+
+    The law of the output is in a box [l, u] of Clopper-Pearson intervals with the confidence asked for, for
+    any number of people. An end is the linear program `max w f` over `f >= 0`, `sum f = 1`, `l <= f P <= u`,
+    as proved by its multipliers v: for every v in R^M
+
+        w f <= max_x (w - P v)[x] + sum_y (u[y] max(v[y], 0) - l[y] max(-v[y], 0)),
+
+    so that what a solver does cannot make an interval too short. Where no frequencies agree with the box,
+    the (K, M) weights of the unbiased estimate serve as v. They hold together, however many there are.
+
+    Source: [clopper1934confidence]; [boyd2004convex, Section 5.2] (the bound by duality).
+    """
+    occurs = matrix.max(axis=0) > 0
+    columns = matrix[:, occurs]
+    box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
+    return np.array([
+        (-_highest(columns, -row, -weight[occurs], box.lower, box.upper),
+         _highest(columns, row, weight[occurs], box.lower, box.upper))
+        for row, weight in zip(combinations, weights, strict=True)
+    ])  # fmt: skip
+
+
+def _highest(
+    matrix: FloatArray, combination: FloatArray, weights: FloatArray, lower: FloatArray, upper: FloatArray
+) -> float:
+    """A proved upper end of one combination."""
+    from scipy.optimize import linprog
+
+    solved = linprog(
+        -combination,
+        A_ub=np.vstack([matrix.T, -matrix.T]),
+        b_ub=np.concatenate([upper, -lower]),
+        A_eq=np.ones((1, len(combination))),
+        b_eq=[1.0],
+        method="highs",
+    )
+    candidates = [weights, np.zeros(len(upper))]  # the latter proves that no frequencies give more
+    if solved.status == 0:
+        candidates.append((-solved.ineqlin.marginals).reshape(2, -1).T @ [1.0, -1.0])
+    return min(
+        float((combination - matrix @ v).max() + upper @ np.maximum(v, 0) - lower @ np.maximum(-v, 0))
+        for v in candidates
+    )

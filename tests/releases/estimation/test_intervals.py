@@ -1,0 +1,130 @@
+"""Intervals and the test of fit: how often they hold, and what they are for shares of people."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate, solve
+from pmlopt.core.arrays import FloatArray
+from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.estimation.fit import goodness_of_fit
+from pmlopt.releases.estimation.frequencies import Intervals, most_likely
+from pmlopt.releases.estimation.people import people_needed
+
+RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
+RARE = np.array([0.55, 0.3, 0.148, 0.002])
+
+
+def designed(name: str, epsilon: float) -> FloatArray:
+    requirement = {"pml": PML(epsilon), "ldp": LDP(epsilon)}[name]
+    return solve(design(Prior(RARE), requirement, EstimationError())).mechanism.matrix
+
+
+def binomial_tail(hits: int, trials: int, chance: float) -> float:
+    """The probability of so few hits."""
+    return sum(
+        math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits + 1)
+    )  # fmt: skip
+
+
+def test_intervals_of_two_letters_are_those_of_wilson() -> None:
+    n, z = 1_000_000, 1.6448536269514722
+    for hits in (400_000, 700_000):
+        share = hits / n
+        middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
+        width = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+        ends = estimate(RESPONSE, [hits, n - hits]).confidence_interval(0.9)
+        wanted = (np.array([middle - width, middle + width]) - 0.25) / 0.5
+        assert ends[0] == pytest.approx(wanted, abs=2e-6)  # half a person more for each letter
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("pml", 1.0), ("ldp", 1.0)])
+@pytest.mark.parametrize("people", [50, 5_000])
+def test_intervals_hold_about_as_often_as_they_say(name: str, epsilon: float, people: int) -> None:
+    """250 samples; a coverage from 0.935 to 0.965 fails with 1e-4 a letter: four deviations are allowed."""
+    matrix, rng = designed(name, epsilon), np.random.default_rng(11)
+    held = np.zeros(4)
+    for counts in rng.multinomial(people, RARE @ matrix, 250):
+        ends = estimate(matrix, counts, least_fit=0.0).confidence_interval(0.95)
+        held += (ends[:, 0] <= RARE) & (ends[:, 1] >= RARE)
+    spread = 4 * math.sqrt(0.05 * 0.95 / 250)
+    assert (held / 250 >= 0.935 - spread).all()
+    assert (held / 250).mean() <= 0.965 + spread
+
+
+@pytest.mark.parametrize("kind", ["bernstein", "exact"])
+@pytest.mark.parametrize("people", [2, 20, 500])
+def test_guaranteed_intervals_hold_at_any_number_of_people(kind: Intervals, people: int) -> None:
+    """150 samples at 0.8: fewer than 99 hold together with a probability of 2e-5, if what is said is true."""
+    matrix, rng, held = designed("pml", 1.0), np.random.default_rng(12), 0
+    for counts in rng.multinomial(people, RARE @ matrix, 150):
+        ends = estimate(matrix, counts, confidence=0.8, intervals=kind, least_fit=0.0).intervals
+        held += bool(((ends[:, 0] <= RARE) & (ends[:, 1] >= RARE)).all())
+    assert binomial_tail(98, 150, 0.8) < 2e-5
+    assert held >= 99
+
+
+def test_fewer_combinations_have_narrower_intervals_and_all_are_within_what_frequencies_give() -> None:
+    found = estimate(RESPONSE, [19, 1], intervals="bernstein", least_fit=0.0)
+    assert (
+        np.ptp(found.confidence_interval(0.9), axis=1)
+        <= np.ptp(found.confidence_interval(0.9, simultaneous=True), axis=1)
+    ).all()
+    for kind in ("score", "bernstein", "exact", "wald"):
+        ends = found.confidence_interval(0.99, kind=kind)
+        assert (ends >= 0).all()
+        assert (ends <= 1).all()
+        assert (ends[:, 0] <= ends[:, 1]).all()
+    one = estimate(RESPONSE, [1, 0], intervals="bernstein", least_fit=0.0)
+    assert one.intervals.tolist() == [[0, 1], [0, 1]]  # nothing is known from one person
+    with pytest.raises(InputError, match="score, bernstein"):
+        found.confidence_interval(kind="best")  # type: ignore[arg-type]
+
+
+def test_what_holds_at_any_number_takes_hardly_more_than_twice_the_people() -> None:
+    prior = Prior.from_counts({"never": 3500, "monthly": 3000, "weekly": 2500, "daily": 1000})
+    matrix = solve(design(prior, PML(1.0), EstimationError())).mechanism
+    wald, sure = (people_needed(prior, matrix, 0.03, intervals=kind) for kind in ("wald", "bernstein"))
+    assert wald == 3_297
+    assert sure <= 2.3 * wald
+
+
+def test_counts_of_another_file_are_refused() -> None:
+    with pytest.raises(MechanismError, match=r"no frequencies agree with these counts \(p = .*right order"):
+        estimate(RESPONSE, [950, 50])
+    with pytest.warns(UserWarning, match="hardly any frequencies"):
+        estimate(RESPONSE, [800, 200])
+    found = estimate(RESPONSE, [950, 50], least_fit=0.0)
+    assert found.fit.p_value < 1e-6
+    assert found.fit.degrees == 1
+
+
+@pytest.mark.parametrize("name", ["pml", "ldp"])
+def test_the_test_of_fit_refuses_honest_counts_as_rarely_as_it_says(name: str) -> None:
+    """600 samples at 0.05: more than 57 are refused with a probability of 1e-6, if no more than said are."""
+    matrix, rng = designed(name, 1.0), np.random.default_rng(13)
+    values = [
+        goodness_of_fit(matrix, counts, most_likely(matrix, counts.astype(float))).p_value
+        for people in (60, 2_000)
+        for counts in rng.multinomial(people, RARE @ matrix, 300)
+    ]
+    assert (np.array(values) < 0.05).sum() <= 57
+
+
+def test_the_test_of_fit_finds_permuted_outputs() -> None:
+    matrix = designed("pml", 1.0)
+    counts = np.rint(1_000 * np.roll(RARE @ matrix, 1)).astype(np.int64)
+    assert goodness_of_fit(matrix, counts, most_likely(matrix, counts.astype(float))).p_value < 1e-6
+
+
+def test_an_estimate_has_its_likelihood_and_a_frame() -> None:
+    released = Mechanism(RESPONSE, ["no", "yes"], ["n", "y"])
+    found = estimate(released, {"n": 60, "y": 40})
+    assert found.log_likelihood == pytest.approx(60 * math.log(0.6) + 40 * math.log(0.4))
+    frame = found.summary()
+    assert list(frame.index) == ["no", "yes"]
+    assert frame.loc["no", "estimate"] == pytest.approx(0.7)
+    assert frame.loc["no", "from"] == found.intervals[0, 0]
