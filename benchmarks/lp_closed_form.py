@@ -17,7 +17,7 @@ from warm_start import programs
 
 from pmlopt import solve
 from pmlopt.library import bench, load_all
-from pmlopt.programs.linear.closed_form import known_optimum
+from pmlopt.programs.linear.certifying import known_optimum
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.plots import save_figure
 

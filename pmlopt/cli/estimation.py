@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
+import numpy as np
+
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.data import DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
@@ -19,8 +21,11 @@ from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.tables.labelled import Labelled
-    from pmlopt.releases.estimation import Estimate, SampledLevel
+    from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
 
 DIGITS = 9
 """Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
@@ -28,7 +33,7 @@ DIGITS = 9
 
 @command(main, "estimate")
 def estimate_command(
-    mechanism_file: Annotated[Path, Arg("MECHANISM")],
+    mechanism_files: Annotated[tuple[Path, ...], Arg("MECHANISM...")],
     form: DataOptions,
     counts_file: Annotated[
         Path | None, Opt("CSV with a header and two columns: output, count.", "--counts")
@@ -38,7 +43,14 @@ def estimate_command(
     ] = None,
     columns: Annotated[
         tuple[str, ...],
-        Opt("With --data: the released column; once for each part of outputs that are tuples.", "--column"),
+        Opt(
+            "With --data: the released column; once for each MECHANISM, or for each part of outputs that are "
+            "tuples.",
+            "--column",
+        ),
+    ] = (),
+    by: Annotated[
+        tuple[str, ...], Opt("With --data: a column that was left clear; frequencies are of its values, too.")
     ] = (),
     missing: MissingCells = "letter",
     workload: Annotated[
@@ -57,21 +69,41 @@ def estimate_command(
 ) -> None:
     """Estimate frequencies from what was released.
 
-    They are those of the inputs of MECHANISM, from the outputs that it released.
+    They are those of the inputs of MECHANISM, from the outputs that it released. Of several columns, each
+    released through a MECHANISM of its own, and of those that were left clear it is their cross table.
     """
     from pmlopt.data.mechanism import Mechanism
+    from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
-    mechanism = Mechanism.load(mechanism_file)
-    counts = counts_file if data is None else _columns(data, columns, form, missing)
+    parts = [Mechanism.load(file) for file in mechanism_files]
+    if len(parts) > 1 and len(columns) != len(parts):
+        raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
+    if by and data is None:
+        raise InputError("--by names a column of the data: give --data FILE")
+    counts, clear = (counts_file, []) if data is None else _columns(data, columns, by, form, missing)
+    parts += [Mechanism(np.eye(len(values)), values, values) for values in clear]
+    mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
         found = estimate(
             mechanism, counts, method, confidence, workload=workload, intervals=intervals, least_fit=least_fit
         )
-    _show(found, as_json)
+    _show(found, _independence(parts, found), as_json)
+
+
+def _independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
+    """The test whether two columns are independent; None where there are not two, or too few people."""
+    from pmlopt.releases.estimation import independence
+
+    if len(parts) != 2:
+        return None
+    try:
+        return independence(found.counts.reshape([len(part.outputs) for part in parts]))
+    except InputError:
+        return None
 
 
 @command(main, "people-needed")
@@ -110,17 +142,21 @@ def people_needed_command(
     )
 
 
-def _columns(path: Path, columns: tuple[str, ...], form: DataOptions, missing: Missing) -> Labelled:
-    """The counts of the released columns of a file, taken together where there are several."""
+def _columns(
+    path: Path, columns: tuple[str, ...], by: tuple[str, ...], form: DataOptions, missing: Missing
+) -> tuple[Labelled, list[tuple[Label, ...]]]:
+    """The counts of columns of a file, together where there are several; the values of those in clear."""
     from pmlopt.data.tables.labelled import Labelled
 
-    seen = form.tuple_counts(path, columns, missing)
+    seen = form.tuple_counts(path, [*columns, *by], missing)
+    clear = [tuple(dict.fromkeys(key[len(columns) + k] for key in seen)) for k in range(len(by))]
+    columns += by
     together: tuple[Label, ...] = tuple(seen) if len(columns) > 1 else tuple(key for (key,) in seen)
-    return Labelled(list(seen.values()), (together,), str(path), text=True)
+    return Labelled(list(seen.values()), (together,), str(path), text=True), clear
 
 
-def _show(found: Estimate, as_json: bool) -> None:
-    """Print an estimate with its errors."""
+def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
+    """Print an estimate with its errors, and how likely independent columns are to look so dependent."""
     rows = list(zip(found.letters, found.frequencies, found.standard_errors, *found.intervals.T, strict=True))
     if as_json:
         names = ("letter", "estimate", "standard_error", "lower", "upper")
@@ -135,6 +171,7 @@ def _show(found: Estimate, as_json: bool) -> None:
             "covariance": found.covariance.tolist(),
             "log_likelihood": found.log_likelihood,
             "fit": {**asdict(found.fit), "statistic": finite(found.fit.statistic)},
+            "independence": None if apart is None else asdict(apart),
         })  # fmt: skip
         return
     about = "about " if found.kind in ("score", "wald") else ""
@@ -143,10 +180,17 @@ def _show(found: Estimate, as_json: bool) -> None:
         f"({found.kind})"
     )
     say(f"Counts that fit as badly are seen with a probability of {number(found.fit.p_value)}.")
+    if apart is not None:
+        say(f"Independent columns look as dependent with a probability of {number(apart.p_value)}.")
     print_table(
         ["letter", "estimate", "standard error", "from", "to"],
-        [[str(row[0]), *(number(round(float(value), DIGITS)) for value in row[1:])] for row in rows],
+        [[_name(row[0]), *(number(round(float(value), DIGITS)) for value in row[1:])] for row in rows],
     )
+
+
+def _name(label: Label) -> str:
+    """A letter, or the letters of several columns, as text."""
+    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
 
 
 def audit_samples(

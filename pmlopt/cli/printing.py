@@ -303,7 +303,10 @@ def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exa
                 "claim. A claim that is rounded up would hold."
             )
     if not exact:
-        say("The rows do not sum to exactly one: the verdict is on the numbers as they stand.")
+        say(
+            "The rows do not sum to exactly one, since decimals such as 0.1 are rounded: the verdict is on "
+            "the numbers as they stand."
+        )
 
 
 def print_matrix(mechanism: Mechanism) -> None:

@@ -53,6 +53,31 @@ def test_released_columns_are_estimated_together(tmp_path: Path) -> None:
     assert "is none of" in run("estimate", tmp_path / "both.csv", "--data", data, *columns[:2], code=2).output
 
 
+def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_table(tmp_path: Path) -> None:
+    """The same as through the product mechanism, in one command."""
+    first = write(tmp_path, "a.csv", "smokes,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    second = write(tmp_path, "b.csv", "drinks,no,yes\nno,0.9,0.1\nyes,0.1,0.9\n")
+    rows = "no,no,f\n" * 30 + "yes,no,f\n" * 20 + "no,yes,m\n" * 20 + "yes,yes,m\n" * 30
+    data = write(tmp_path, "d.csv", "smokes,drinks,sex\n" + rows)
+    two = ["estimate", first, second, "--data", data, "--column", "smokes", "--column", "drinks"]
+    found = json.loads(run(*two, "--json").stdout)
+    product = cross_mechanism(
+        Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"]),
+        Mechanism([[0.9, 0.1], [0.1, 0.9]], ["no", "yes"], ["no", "yes"]),
+    )
+    wanted = estimate(product, {("no", "no"): 30, ("yes", "no"): 20, ("no", "yes"): 20, ("yes", "yes"): 30})
+    assert [row["estimate"] for row in found["estimates"]] == pytest.approx(wanted.frequencies.tolist())
+    assert found["independence"]["p_value"] == pytest.approx(0.0448, abs=1e-3)  # chi-square of 4.03
+    one = ["estimate", first, "--data", data, "--column", "smokes", "--by", "sex"]
+    assert [row["letter"] for row in json.loads(run(*one, "--json").stdout)["estimates"]][1] == ["no", "m"]
+    text = run(*one).output
+    assert "no, f" in text
+    assert "Independent columns" in text
+    assert "give --column for each of the 2" in run(*two[:-2], code=2).output
+    counts = write(tmp_path, "c.csv", "smokes,count\nno,1\nyes,1\n")
+    assert "--by names a column" in run("estimate", first, "--counts", counts, "--by", "sex", code=2).output
+
+
 def test_a_design_says_what_can_be_estimated_from_it(tmp_path: Path) -> None:
     prior = write(tmp_path, "p.csv", "letter,count\na,6\nb,3\nc,1\n")
     few = run("design", "--prior", prior, "--utility", "hamming", "--epsilon", "0.1").output

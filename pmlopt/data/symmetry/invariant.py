@@ -13,7 +13,7 @@ from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.random_bits import RandomBits
-from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior
+from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace, SymmetricPrior
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 LARGEST_PAIRS = 2**24
@@ -123,25 +123,13 @@ class ListedPairs(PairSpace):
         pairs = _orbits(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])
         first = np.unique(pairs, return_index=True)[1]
         order = np.lexsort((letter[first // m], output[first % m]))
-        rank = np.empty(len(order), dtype=np.int64)
-        rank[order] = np.arange(len(order))
-        self.table: IntArray = rank[pairs].reshape(n, m)
+        self.table: IntArray = np.argsort(order)[pairs].reshape(n, m)
         """(N, M) the orbit of each pair."""
         self.first = first[order]
-        self.letter, self.output = letter, output
+        self.letter = letter
         self.letter_first = np.unique(letter, return_index=True)[1]
         self.output_first = np.unique(output, return_index=True)[1]
-        weights = prior.base.weights
-        cell = self.table[:, self.output_first]  # (N, K) the cells of one output of each orbit
-        counts = np.bincount(cell.ravel(), minlength=len(order))
-        self.orbits = PairOrbits(
-            letters=tuple(np.bincount(letter).tolist()),
-            weights=tuple(weights[x] for x in self.letter_first.tolist()),
-            outputs=tuple(np.bincount(output).tolist()),
-            letter=letter[self.first // m],
-            output=output[self.first % m],
-            counts=tuple(counts.tolist()),
-        )
+        self.orbits = PairOrbits.of_listed(letter, output, self.table, prior.base.weights)
 
     @property
     def letter_names(self) -> Sequence[Label]:
@@ -210,10 +198,9 @@ class ListedPairs(PairSpace):
     def listed(self, outputs: bool = False) -> IntArray:
         return np.arange(len(self.prior.output_labels) if outputs else self.prior.size)
 
-    @cached_property
-    def classes(self) -> Sequence[IntArray]:
-        starts = np.array(self.orbits.starts)
-        return [self.table[:, y] - starts[place] for place, y in enumerate(self.output_first.tolist())]
+    def cells(self, place: int) -> Cells:
+        column = self.table[:, self.output_first[place]]
+        return self.orbits.cells(place, self.prior, self.prior.listed(), column)
 
 
 def rotation(size: int, by: int = 1) -> list[int]:
@@ -291,7 +278,5 @@ def _orbits(size: int, moves: Sequence[IntArray]) -> IntArray:
     rows, columns = np.tile(np.arange(size), len(moves)), np.concatenate(moves)
     graph = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), (size, size))
     found = connected_components(graph, directed=False)[1]
-    first, inverse = np.unique(found, return_index=True)[1], np.unique(found, return_inverse=True)[1]
-    rank = np.empty(len(first), dtype=np.int64)
-    rank[np.argsort(first)] = np.arange(len(first))
-    return rank[inverse]
+    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[inverse])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -101,11 +101,8 @@ class OrbitMechanism(Mechanism):
         Raises:
             MechanismError: one of them is none.
         """
-        x, y = self._encoded(letter), self._encoded(output, outputs=True)
+        x, y = self.space.encode([letter]), self.space.encode([output], outputs=True)
         return self.entry(int(self.space.pair_orbits(x, y)[0]))
-
-    def _encoded(self, label: Label, outputs: bool = False) -> Any:
-        return self.space.encode([label], outputs)
 
     @cached_property
     def shares(self) -> FloatArray:
@@ -141,21 +138,18 @@ class OrbitMechanism(Mechanism):
         """
         bits = random_bits(seed)
         known = self.space.encode(letters)
-        parts = [
-            self.space.draw(some, self._places(self.space.letter_orbits(some), bits), bits)
-            for some in _batches(known, length_of(known))
-        ]
-        return _joined(parts)
+        batches = (slice(first, first + BATCH) for first in range(0, length_of(known), BATCH))
+        return _joined([self._draw(taken(known, some), bits) for some in batches])
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
         """One random output for each value, as labels; see `sample_array` for many at once."""
         letters = list(values)
         if not letters:
             return label_array([])
-        bits = random_bits(seed)
-        known = self.space.encode(letters)
-        drawn = self.space.draw(known, self._places(self.space.letter_orbits(known), bits), bits)
-        return label_array(self.space.decode(drawn))
+        return label_array(self.space.decode(self._draw(self.space.encode(letters), random_bits(seed))))
+
+    def _draw(self, letters: Any, bits: RandomBits) -> Any:
+        return self.space.draw(letters, self._places(self.space.letter_orbits(letters), bits), bits)
 
     def sample_counts(self, counts: Any, seed: Seed = None) -> IntArray:
         """(k, B) the occurrences of letters in random outputs, for tables of which only those are known.
@@ -349,11 +343,6 @@ def saved_by_orbits(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mappi
     """The mechanism of a file, and what stands beside it."""
     saved = read_saved(SavedOrbits, read_bytes(path), path)
     return saved.mechanism, saved.metadata
-
-
-def _batches(letters: Any, count: int) -> Iterator[Any]:
-    for first in range(0, count, BATCH):
-        yield taken(letters, slice(first, first + BATCH))
 
 
 def _joined(parts: list[Any]) -> Any:

@@ -142,6 +142,47 @@ class PairOrbits:
             [n * self.weights[x] for n, x in zip(self.counts[part], letters, strict=True)]
         )
 
+    @classmethod
+    def of_listed(cls, letter: IntArray, output: IntArray, table: IntArray, weights: Any) -> PairOrbits:
+        """Those of listed pairs.
+
+        Args:
+            letter: (N,) the orbit of each letter.
+            output: (M,) the orbit of each output.
+            table: (N, M) the orbit of each pair, in the order of outputs.
+            weights: N whole numbers, of the letters.
+        """
+        pairs = np.unique(table, return_index=True)[1]
+        letters, outputs = (np.unique(side, return_index=True)[1] for side in (letter, output))
+        return cls(
+            letters=tuple(np.bincount(letter).tolist()),
+            weights=tuple(weights[x] for x in letters.tolist()),
+            outputs=tuple(np.bincount(output).tolist()),
+            letter=letter[pairs // len(output)],
+            output=output[pairs % len(output)],
+            counts=tuple(np.bincount(table[:, outputs].ravel()).tolist()),
+        )
+
+    def cells(self, place: int, whole: Prior, listed: Prior | None, column: IntArray | None) -> Cells:
+        """The cells of an output of the orbit at a place.
+
+        Args:
+            place: that of the orbit of outputs.
+            whole: the prior that the cells are of.
+            listed: the same with its letters, where they are listed.
+            column: (N,) the orbits of the output's pairs, where they are.
+        """
+        part = self.of_output(place)
+        return Cells(
+            self.prior(place),
+            self.letter[part],
+            self.counts[part],
+            self.letters,
+            None if column is None else column - part.start,
+            listed,
+            whole,
+        )
+
     @property
     def consistent(self) -> bool:
         """Whether each output meets each letter in exactly one orbit of pairs, and the other way round."""
@@ -239,23 +280,9 @@ class PairSpace(Record, ABC):
         pairs = np.arange(n * m)
         return self.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m)).reshape(n, m)
 
-    @cached_property
-    def classes(self) -> Sequence[IntArray] | None:
-        """For each orbit of outputs the cell of each letter, where letters are listed anyway; else None."""
-        return None
-
     def cells(self, place: int) -> Cells:
         """The cells of an output of the orbit at a place."""
-        part = self.orbits.of_output(place)
-        return Cells(
-            self.orbits.prior(place),
-            self.orbits.letter[part],
-            self.orbits.counts[part],
-            self.orbits.letters,
-            None if self.classes is None else self.classes[place],
-            None if self.classes is None else self.prior.listed(),
-            self.prior,
-        )
+        return self.orbits.cells(place, self.prior, None, None)
 
 
 class SymmetricPrior(Prior, ABC):

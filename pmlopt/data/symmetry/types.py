@@ -210,11 +210,10 @@ def compositions(total: int, parts: int) -> IntArray:
         [[0, 2], [1, 1], [2, 0]]
     """
     found = np.zeros((1, 0), dtype=np.int64)
-    for left in range(parts - 1, 0, -1):
+    for _ in range(parts - 1):
         room = total - found.sum(axis=1)
         first = np.concatenate([np.arange(most + 1) for most in room.tolist()])
         found = np.column_stack([np.repeat(found, room + 1, axis=0), first])
-        assert left > 0
     return np.column_stack([found, total - found.sum(axis=1)])
 
 

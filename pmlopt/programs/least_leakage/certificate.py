@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -66,78 +65,6 @@ def highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
     return low
 
 
-def largest_share(
-    over: PriorSet,
-    prior: Prior,
-    allowed: BoolArray,
-    rows: FloatArray,
-    laws: FloatArray | None = None,
-    *,
-    exact: bool = True,
-) -> Any:
-    """A share s = e^-epsilon that no mechanism of level epsilon over a set of priors can exceed.
-
-    For any y in R^N let `c = p (y - <p, y>)`, which sums to zero. A mechanism's columns sum to the vector of
-    ones, so that one of them, scaled to a largest entry of one, is a v in [0, 1]^N that is zero outside its
-    letters with `<c, v> >= 0`. At the level epsilon `s <= w(v)`, and w(v) is at most `<Q, v>` for every prior
-    Q of the set. So s is at most the largest over outputs of `max_v <Q_y, v>`, for any y and any Q_y in the
-    set: a fractional knapsack, filled with letters in descending order of `Q / -c`. Some y and Q_y prove as
-    near to the largest share that can be reached as one likes.
-
-    Args:
-        over: the set.
-        prior: p, of which any will do.
-        allowed: (N, M) pairs that may occur.
-        rows: (N,) y, finite.
-        laws: (N, M) near a prior Q_y of the set for each output, times a positive number: proved is what the
-            prior of the set nearby proves. Left out, or where a column is zero or not finite: one at which
-            the letters of the output have the least probability.
-        exact: whether to compute in rationals; else in floats, without any allowance for rounding, and with
-            `laws` as they are.
-
-    Returns:
-        A rational, or a float where it is not exact.
-
-    Examples:
-        >>> from pmlopt import L1Ball
-        >>> p, allowed = Prior([0.5, 0.5]), np.array([[True, False], [True, True]])
-        >>> largest_share(L1Ball(p, 0.5), p, allowed, np.zeros(2))  # both letters may have the first output
-        Fraction(1, 1)
-        >>> largest_share(L1Ball(p, 0.5), p, ~np.eye(2, dtype=bool), np.zeros(2))  # 0.5 less a quarter
-        Fraction(1, 4)
-    """
-    number: Any = Fraction if exact else float
-    weights = list(map(number, prior.weights if exact else prior.pmf.tolist()))
-    values = list(map(number, rows.tolist()))
-    mean = sum(w * y for w, y in zip(weights, values, strict=True)) / sum(weights)
-    costs = [w * (mean - y) for w, y in zip(weights, values, strict=True)]
-    most = number(0)
-    for output, letters in enumerate(allowed.T):
-        law = np.zeros(prior.size) if laws is None else np.maximum(laws[:, output], 0.0)
-        size = float(law.sum())
-        if not (np.isfinite(law).all() and np.isfinite(size) and size > 0):
-            law, size = over.worst_prior(letters.astype(np.float64)), 1.0
-        near = over.nearby(law / size) if exact else law / size
-        places = np.flatnonzero(letters).tolist()
-        most = max(most, _knapsack((near[x], costs[x]) for x in places))
-    return min(most, number(1))
-
-
-def _knapsack(items: Iterable[tuple[Any, Any]]) -> Any:
-    """The largest sum of gains over items, parts of which may be taken, whose costs sum to at most 0."""
-    gain, room, costly = 0, 0, []
-    for worth, cost in items:
-        if cost > 0:
-            costly.append((worth / cost, worth, cost))
-        else:
-            gain, room = gain + worth, room - cost
-    for _, worth, cost in sorted(costly, key=lambda item: item[0], reverse=True):
-        if cost > room:
-            return gain + worth * room / cost
-        gain, room = gain + worth, room - cost
-    return gain
-
-
 EXACT_ENTRIES = 100
 """Tables of up to this many entries are computed as rationals, which takes a millisecond."""
 
@@ -168,6 +95,98 @@ class Multipliers:
         return Multipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws)
 
 
+def largest_share(
+    prior: Prior,
+    allowed: BoolArray,
+    floor: Floor | None,
+    multipliers: Multipliers,
+    over: PriorSet | None = None,
+    *,
+    exact: bool = True,
+) -> Any:
+    """A share s = e^-epsilon that no mechanism of level epsilon can exceed, for the prior or a set of priors.
+
+    For any y in R^N and k >= 0 let `c = p (y + k g - C)` with `C = <p, y> + k f`, f being the floor on the
+    expected gain. A mechanism's columns sum to the vector of ones, so that one of them, scaled to a largest
+    entry of one, is a v in [0, 1]^N that is zero outside its letters with `<c, v> >= 0`. At the level epsilon
+    `s <= w(v)`, and w(v) is at most `<Q, v>` for every prior Q of the set. So s is at most the largest over
+    outputs of `max_v <Q_y, v>`, for any y and any Q_y in the set: a fractional knapsack, filled with letters
+    in descending order of `Q / -c`. Some y and Q_y prove as near to the largest share that can be reached as
+    one likes.
+
+    Args:
+        prior: p; over a set, any will do.
+        allowed: (N, M) pairs that may occur.
+        floor: g and f, or None.
+        multipliers: y and k, finite. The prior of the set near each of their laws is the Q_y; where these are
+            left out, or a column is zero or not finite, one at which the output's letters are least probable.
+        over: the set; left out, Q_y is p.
+        exact: whether to compute in rationals; else in floats, without any allowance for rounding, and with
+            the laws as they are.
+
+    Returns:
+        A rational, or a float where it is not exact.
+
+    Examples:
+        >>> from pmlopt import L1Ball
+        >>> p, allowed = Prior([0.5, 0.5]), np.array([[True, False], [True, True]])
+        >>> none = Multipliers(np.zeros(2))
+        >>> largest_share(p, allowed, None, none, L1Ball(p, 0.5))  # both letters may have the first output
+        Fraction(1, 1)
+        >>> largest_share(p, ~np.eye(2, dtype=bool), None, none, L1Ball(p, 0.5))  # 0.5 less a quarter
+        Fraction(1, 4)
+    """
+    number: Any = Fraction if exact else float
+    weights = list(map(number, prior.weights if exact else prior.pmf.tolist()))
+    total = sum(weights)
+    values = list(map(number, multipliers.rows.tolist()))
+    least = sum(w * y for w, y in zip(weights, values, strict=True)) / total
+    price = number(0 if floor is None else max(multipliers.floor, 0.0))
+    if floor is not None:
+        least += price * number(floor.least - floor.rounding)
+    most = number(0)
+    for output, letters in enumerate(allowed.T):
+        near: Any = weights
+        if over is not None:
+            law, size = _law(multipliers.laws, output, letters, over)
+            near = over.nearby(law / size) if exact else law / size
+        items, room = [], number(0)
+        for x in np.flatnonzero(letters).tolist():
+            rate = least - values[x]
+            if floor is not None:
+                rate -= price * number(floor.gains[x, output].item())
+            if over is None:
+                items.append((weights[x], rate))
+            elif near[x] > 0:
+                items.append((near[x], weights[x] * rate / near[x]))
+            else:
+                room += max(number(0), -weights[x] * rate)
+        most = max(most, _knapsack(items, room))
+    return min(most / total if over is None else most, number(1))
+
+
+def _law(
+    laws: FloatArray | None, output: int, letters: BoolArray, over: PriorSet
+) -> tuple[FloatArray, float]:
+    """What is given of a prior for an output with its sum, or the prior under which it leaks most."""
+    law = np.zeros(len(letters)) if laws is None else np.maximum(laws[:, output], 0.0)
+    size = float(law.sum())
+    if np.isfinite(law).all() and np.isfinite(size) and size > 0:
+        return law, size
+    return over.worst_prior(letters.astype(np.float64)), 1.0
+
+
+def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
+    """The largest sum of items, parts of which may be taken, each at its rate, for at most the room."""
+    taken = 0
+    for worth, rate in sorted(items, key=lambda item: item[1]):
+        cost = worth * rate
+        if cost > room:
+            return taken + room / rate
+        taken, room = taken + worth, room - cost
+    return taken
+
+
 def least_level(
     prior: Prior,
     allowed: BoolArray,
@@ -177,20 +196,14 @@ def least_level(
 ) -> float:
     """A PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
 
-    For any y in R^N and k >= 0 with `C = <p, y> + k c`: a mechanism with `E[g] >= c` has a column of mean
-    one, at most `e^eps` and zero outside its letters, with `<p (y + k g), lam> >= C`. For each output the
-    largest share `s = e^-eps` at which such a column exists is the root of a concave function, the sum of
-    `p (y + k g - C)` over the letters in descending order up to the mass s. The least level is -log of the
-    largest s. Small tables are computed as rationals; of others, what rounding may have taken off the sums is
-    allowed for.
-
-    Over a set of priors the largest share is that of `largest_share`, always as a rational.
+    It is -log of `largest_share`. Small tables, and those over a set of priors, are computed as rationals; of
+    others, what rounding may have taken off the sums is allowed for.
 
     Args:
         prior: N letters.
         allowed: (N, M) pairs that may occur.
-        floor: g and c, or None.
-        multipliers: y and k, and priors of the set; those that are not finite prove nothing.
+        floor: on the expected gain, or None.
+        multipliers: those that are not finite prove nothing.
         over: the set of priors that the level is over, where there is no floor; else None.
 
     Source: [song2026worstcase, eq. (10)], by Farkas' lemma.
@@ -203,11 +216,9 @@ def least_level(
     """
     if not multipliers.finite:
         return 0.0
-    if over is not None:
-        assert floor is None  # the builders refuse both
-        return _level_of(largest_share(over, prior, allowed, multipliers.rows, multipliers.laws))
-    if allowed.size <= EXACT_ENTRIES:
-        return _exact_level(prior, allowed, floor, multipliers)
+    if over is not None or allowed.size <= EXACT_ENTRIES:
+        above = float(largest_share(prior, allowed, floor, multipliers, over)) * (1 + 2.0**-50)
+        return max(0.0, -math.log(min(1.0, above))) if above > 0 else math.inf
     return least_level_of(Listed(prior, PML(0.0)), allowed, floor, multipliers)
 
 
@@ -232,54 +243,12 @@ def least_level_of(
     for (p, over), (_, may) in parts:
         order = np.argsort(np.where(may, -over, np.inf), axis=0, kind="stable")
         masses = np.where(np.take_along_axis(may, order, axis=0), p[order], 0.0)
-        largest = max(largest, filled_masses(masses, np.take_along_axis(over, order, axis=0)).max())
+        largest = max(largest, _filled_masses(masses, np.take_along_axis(over, order, axis=0)).max())
     return max(0.0, -math.log(min(1.0, float(largest) * (1 + share)))) if largest > 0 else math.inf
 
 
-def _exact_level(prior: Prior, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers) -> float:
-    """`least_level` as rationals, but for the last rounding, and that of the floor itself."""
-    weights = prior.weights
-    total = sum(weights)
-    rows = [Fraction(value) for value in multipliers.rows.tolist()]
-    weight = Fraction(max(multipliers.floor, 0.0)) if floor is not None else Fraction(0)
-    least = sum((w * y for w, y in zip(weights, rows, strict=True)), Fraction(0)) / total
-    if floor is not None:
-        least += weight * Fraction(floor.least - floor.rounding)
-    most = Fraction(0)
-    for y, column in enumerate(allowed.T.tolist()):
-        gains = [0.0] * len(rows) if floor is None else floor.gains[:, y].tolist()
-        over = (
-            (row + weight * Fraction(gain) - least, w)
-            for row, gain, w, may in zip(rows, gains, weights, column, strict=True)
-            if may
-        )
-        most = max(most, _root(sorted(over, reverse=True)))
-    return _level_of(most / total)
-
-
-def _level_of(share: Fraction) -> float:
-    """-log of a share, or a little less; inf where nothing is left."""
-    above = float(share) * (1 + 2.0**-50)
-    return max(0.0, -math.log(min(1.0, above))) if above > 0 else math.inf
-
-
-def _root(over: list[tuple[Fraction, int]]) -> Fraction:
-    """The mass up to which the sum of `mass * over`, which falls, is at least 0."""
-    filled, left = Fraction(0), Fraction(0)
-    for value, mass in over:
-        if left + mass * value < 0:
-            return filled - left / value
-        filled, left = filled + mass, left + mass * value
-    return filled
-
-
-def filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
-    """(M,) the masses up to which the sum of `masses * over` is at least 0 in each column.
-
-    Args:
-        masses: (N, M) or (N, 1), each column in the order of its `over`.
-        over: (N, M), falling.
-    """
+def _filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
+    """(M,) the masses up to which the sum of `masses * over` is at least 0 in each column; `over` falls."""
     filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
     negative = sums < 0
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]

@@ -12,8 +12,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned, program_level
-from pmlopt.programs.least_leakage.inversion import GainWithin, MassWithin
-from pmlopt.programs.least_leakage.level_program import LevelProgram, RobustLevelProgram
+from pmlopt.programs.least_leakage.level_programs import GainWithin, LevelProgram, MassWithin
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options
@@ -120,8 +119,8 @@ class Family:
         """A share that multipliers prove none to exceed."""
         program = self.program
         if program.over is not None:  # in floats: the certificate has it in rationals
-            known = (program.over, program.prior, program.allowed)
-            return float(largest_share(*known, proof.rows, proof.laws, exact=False))
+            known = (program.prior, program.allowed, None, proof, program.over)
+            return float(largest_share(*known, exact=False))
         return math.exp(-program_level(program, proof))
 
     def beyond(self, now: Multipliers, then: Multipliers, step: float) -> Multipliers:
@@ -169,7 +168,7 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
         before = search_level(program.pairs_alone, program.spread, options)
         if options.clock.late:
             return replace(before, matrix=start)
-    levels = cache(lambda: (LevelProgram if program.over is None else RobustLevelProgram)(program))
+    levels = cache(lambda: LevelProgram(program))
     family = Family(program, lambda share, clock: levels().ask(share, clock))
     search = _search(family, start, options, before)
     if isinstance(program, SymmetricLeastLeakage):  # of many pairs the last digits cost as much as the first

@@ -79,17 +79,15 @@ def start(program: LeastLeakage, warm_start: WarmStart) -> LevelStart:
     form = known_mechanism(program)
     if warm_start is None or warm_start is False:
         return LevelStart(form if warm_start is None else None, form)
-    given = warm_start.matrix if isinstance(warm_start, Restart) else mechanism_of(warm_start)
-    if given is None:
-        return LevelStart(form, form)
     if not isinstance(warm_start, Restart):
-        return LevelStart(_checked(program, given), form)
+        return LevelStart(_checked(program, mechanism_of(warm_start)), form)
+    if warm_start.matrix is None:
+        return LevelStart(form, form)
     try:
-        matrix = _checked(program, given)
+        matrix = _checked(program, warm_start.matrix)
     except InputError:
         return LevelStart(form, form)
-    better = program.level(matrix) < program.level(form)
-    return LevelStart(matrix if better else form, form)
+    return LevelStart(min(form, matrix, key=program.level), form)
 
 
 def certify(

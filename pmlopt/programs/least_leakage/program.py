@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -348,31 +348,19 @@ def least_leakage(
         return least_leakage_on(known, allowed, letters, over)
     asked = Expected(utility.maximised, table, real(expected, "the expected utility", ProgramError))
     floor = _reachable(Floor(Listed(known, PML(0.0)), allowed, asked))
-    if (
-        LARGEST_ROUNDING > floor.rounding >= -floor.least
-    ):  # the most there is: each letter has its best outputs only
+    # at the most there is each letter has its best outputs only
+    if LARGEST_ROUNDING > floor.rounding >= -floor.least:
         allowed = allowed & (floor.gains == 0)
     return _declared(known, allowed, letters, floor, None)
 
 
 def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
     """The search for the least level under a floor on the expected utility, in orbits of pairs."""
-    import cvxpy as cp
-
     space = prior.pairs(utility.shape)
     table = utility.on_orbits(space)
     columns, allowed = ReducedColumns.of(space, PML(0.0)), np.ones(table.shape, dtype=bool)
     floor = _reachable(Floor(columns, allowed, Expected(utility.maximised, table, expected)))
-    share = cp.Parameter(nonneg=True, value=1.0, name="share")
-    return SymmetricLeastLeakage(
-        declare=partial(_declaration, columns, allowed, floor, None, share),
-        prior=prior,
-        outputs=(),
-        allowed=allowed,
-        floor=floor,
-        share=share,
-        space=space,
-    )
+    return SymmetricLeastLeakage(**_fields(columns, prior, allowed, (), floor), space=space)
 
 
 def _reachable(floor: Floor) -> Floor:
@@ -412,18 +400,30 @@ def _declared(
     floor: Floor | None,
     over: PriorSet | None,
 ) -> LeastLeakage:
+    return LeastLeakage(**_fields(Listed(prior, PML(0.0)), prior, allowed, outputs, floor, over))
+
+
+def _fields(
+    columns: Columns,
+    prior: Prior,
+    allowed: BoolArray,
+    outputs: tuple[Label, ...],
+    floor: Floor | None,
+    over: PriorSet | None = None,
+) -> dict[str, Any]:
+    """The fields of a program, with its declaration at a share that is a parameter."""
     import cvxpy as cp
 
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
-    return LeastLeakage(
-        declare=partial(_declaration, Listed(prior, PML(0.0)), allowed, floor, over, share),
-        prior=prior,
-        outputs=outputs,
-        allowed=allowed,
-        floor=floor,
-        share=share,
-        over=over,
-    )
+    return {
+        "declare": partial(_declaration, columns, allowed, floor, over, share),
+        "prior": prior,
+        "outputs": outputs,
+        "allowed": allowed,
+        "floor": floor,
+        "share": share,
+        "over": over,
+    }
 
 
 def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:

@@ -1,24 +1,39 @@
-"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound."""
+"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound; and
+closed forms that are optimal, found by that bound.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
 from pmlopt.data.mechanism import Mechanism
+from pmlopt.model import closed_forms
+from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.privacy.requirement import Witness
+from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import polished_repair
-from pmlopt.programs.linear.added_constraints import affine_constraints, lagrangian, unit
 from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.orbit_repair import repair_orbits
-from pmlopt.programs.linear.program import Expectation, LinearDesign, SymmetricDesign
+from pmlopt.programs.linear.program import (
+    Expectation,
+    LinearDesign,
+    SymmetricDesign,
+    gradients_of,
+    has_expression,
+)
+from pmlopt.solvers.clock import FOREVER, Clock
+
+if TYPE_CHECKING:
+    import cvxpy as cp
 
 CLOSED = 1e-10
-"""A gap of this share of the gain's range leaves nothing to look for."""
+"""A gap of this share of the gain's range leaves nothing to look for: a closed form is then optimal."""
 
 WITNESSED = 1e-10
 """By how much, as a share of the gain's range, a bound may grow so that numbers in a file prove it."""
@@ -33,12 +48,11 @@ def certify_linear(
     """Repair a matrix, recompute every number from it, and bound what can be reached.
 
     Args:
-        program: the design problem; where constraints were added to it, they hold their multipliers.
+        program: where constraints were added to it, they hold their multipliers.
         matrix: (N, M) a solver's answer, or any mechanism.
         multipliers: (N,) any rho for the centred gains, best the multipliers of the row sums over p. A few
-            others that need no solver are tried too, and the best kept.
-        witness: of the requirement for these multipliers, where the solver has it: the bound is then what
-            the two prove, and no other is looked for.
+            others are tried too, and the best kept.
+        witness: for these multipliers, where the solver has it: then no other bound is looked for.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
@@ -46,37 +60,32 @@ def certify_linear(
     fixed = polished_repair(program.prior, program.privacy, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals, added = _with_added(program, fixed.matrix)
-    columns, gain = program.columns, program.columns.expectation(program.centred, fixed.matrix)
+    gain = program.columns.expectation(program.centred, fixed.matrix)
     enough = gain - constant + CLOSED * program.scale
-    rho: FloatArray | None
     if witness is not None and multipliers is not None:
         free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
-        best, rho, witness = min(
-            (
-                (columns.proved(gains, one, numbers) + columns.rounding_in(gains, one), one, numbers)
-                for one, numbers in ((multipliers, witness), (gains.max(axis=1), free))
-            ),
-            key=lambda found: found[0],
-        )
+        proofs = [
+            _Proof.of(program, gains, multipliers, witness),
+            _Proof.of(program, gains, gains.max(axis=1), free),
+        ]
     else:
         rho, best = _best(program, gains, fixed.matrix, multipliers, enough)
-        witness, best = _witnessed(program, gains, rho, best)
-        if best > enough:
-            rho, witness, best = min(
-                (rho, witness, best), _priced(program, gains), key=lambda found: found[2]
-            )
+        proofs = [_witnessed(program, gains, rho, best)]
+        if proofs[0].bound > enough:
+            proofs.append(_priced(program, gains))
+    proof = min(proofs, key=lambda one: one.bound)
     return LinearCertificate(
         prior=program.prior,
         privacy=program.privacy,
         mechanism=mechanism,
         value=program.of_gain(gain),
-        bound=program.of_gain(constant + best),
-        multipliers=rho,
+        bound=program.of_gain(constant + proof.bound),
+        multipliers=proof.rho,
         maximised=program.maximised,
         table=program.table,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max()), **residuals},
         repair=fixed.change,
-        witness=witness,
+        witness=proof.witness,
         added=added,
     )
 
@@ -127,33 +136,42 @@ def _with_added(
         return gains, constant, residuals, affine
 
 
-def _witnessed(
-    program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float
-) -> tuple[Witness, float]:
-    """The witness of the bound for these multipliers, and a bound that it proves.
+@dataclass(frozen=True, eq=False)
+class _Proof:
+    """A bound on the gain, with the multipliers and the witness that prove it."""
+
+    bound: float
+    rho: FloatArray | None
+    witness: Witness
+
+    @classmethod
+    def of(cls, program: LinearDesign, gains: FloatArray, rho: FloatArray, witness: Witness) -> _Proof:
+        """What multipliers and a witness prove, with what rounding may have taken off."""
+        columns = program.columns
+        return cls(columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho), rho, witness)
+
+
+def _witnessed(program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float) -> _Proof:
+    """A bound that these multipliers prove, with a witness where there is one.
 
     Where a letter is so rare that digits cancel in the search, a closed form proves more: no witness then.
     """
-    if rho is None or not math.isfinite(best):
-        return {}, best
-    columns = program.columns
-    witness = columns.witness(gains, rho)
-    if not witness:
-        return witness, best
-    proved = columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho)
-    return (witness, max(best, proved)) if proved <= best + WITNESSED * program.scale else ({}, best)
+    witness = {} if rho is None or not math.isfinite(best) else program.columns.witness(gains, rho)
+    if rho is not None and witness:
+        proof = _Proof.of(program, gains, rho, witness)
+        if proof.bound <= best + WITNESSED * program.scale:
+            return proof if proof.bound >= best else replace(proof, bound=best)
+    return _Proof(best, rho, {})
 
 
-def _priced(program: LinearDesign, gains: FloatArray) -> tuple[FloatArray | None, Witness, float]:
-    """Multipliers, a witness and the bound that they prove from all columns at once, where pairs prove it."""
-    columns, p = program.columns, program.prior.pmf
+def _priced(program: LinearDesign, gains: FloatArray) -> _Proof:
+    """What is proved from all columns at once, where pairs prove it."""
+    p = program.prior.pmf
     ratios = program.privacy.ratios(p) if program.privacy.by_pairs else None
     found = None if ratios is None else ratios.prices(p, gains)
     if found is None:
-        return None, {}, math.inf
-    rho, weights = found
-    witness = {"weights": weights}
-    return rho, witness, columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho)
+        return _Proof(math.inf, None, {})
+    return _Proof.of(program, gains, found[0], {"weights": found[1]})
 
 
 RARE = (1e-14, 1e-11, 1e-8, 1e-5)
@@ -193,3 +211,233 @@ def _best(
         if best[1] <= enough:
             break
     return best
+
+
+def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
+    """Gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
+
+    With multipliers m >= 0 of convex constraints c(P) <= 0 (any sign for equalities),
+    E[g] <= E[g] - <m, c(P)>, and c(P) is at least its linearisation at the point in hand. What is
+    linear in P and in q = p P joins the gains; other variables take their best value within their bounds.
+
+    The variables of the program must have their values. No solver is trusted: any multipliers do.
+
+    Returns:
+        (N, M) gains and the constant; the constant is inf where a constraint is of a kind that has no
+        expression (a cone) or moves a variable without bounds.
+    """
+    import cvxpy as cp
+
+    slopes: dict[int, FloatArray] = {}
+    variables: dict[int, cp.Variable] = {}
+    constant = size = 0.0
+    for constraint in program.added.values():
+        if not has_expression(constraint):
+            return program.centred, math.inf
+        equality = isinstance(constraint, cp.constraints.Equality)
+        if constraint.dual_value is None:
+            return program.centred, math.inf
+        multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
+        multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
+        constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
+        size += float(np.abs(multiplier).sum()) * _largest(constraint.expr)
+        gradients = gradients_of(constraint)
+        if gradients is None:
+            return program.centred, math.inf
+        for variable, gradient in gradients.items():
+            slope = np.asarray(gradient @ multiplier).reshape(variable.shape, order="F")
+            slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
+            variables[variable.id] = variable
+            constant += float((slope * variable.value).sum())
+            terms = np.asarray(abs(gradient) @ np.abs(multiplier)).reshape(variable.shape, order="F")
+            size += float((terms * _reach(variable)).sum())
+    # what rounding may have taken off these sums and slopes, by the size of what went into them
+    constant += rounding_of(program.table.size, size)
+    p = program.prior.pmf[:, None]
+    gains = program.centred - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
+    gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))
+    own = {variable.id for variable in program.variables.values()}
+    for key, slope in slopes.items():
+        lower, upper = (0.0, 1.0) if key in own else _bounds(variables[key])
+        with np.errstate(invalid="ignore"):
+            best = np.where(slope == 0, 0.0, np.maximum(-slope * lower, -slope * upper))
+        constant += float(best.sum())
+    return gains, constant
+
+
+def unit(constraint: cp.Constraint) -> float:
+    """The largest coefficient of a constraint at the point in hand where it is below one, else one.
+
+    A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
+    """
+    gradients = gradients_of(constraint) if has_expression(constraint) else None
+    largest = max((abs(gradient).max() for gradient in (gradients or {}).values()), default=1.0)
+    return float(min(1.0, largest)) or 1.0
+
+
+def _largest(expression: cp.Expression) -> float:
+    """The largest number that occurs while an expression is evaluated."""
+    return max([float(np.abs(expression.value).max()), *map(_largest, expression.args)])
+
+
+def _reach(variable: cp.Variable) -> FloatArray:
+    """How far a variable's entries may be from zero or from their values, where that is bounded."""
+    span = np.abs(_bounds(variable)).sum(axis=0)
+    near = 1 + np.abs(variable.value)
+    return np.asarray(np.maximum(near, np.where(np.isfinite(span), span, 0.0)))
+
+
+def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:
+    lower, upper = variable.get_bounds()
+    return np.asarray(lower, dtype=float), np.asarray(upper, dtype=float)
+
+
+def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
+    """The added constraints with their multipliers; None where one is not affine in the mechanism alone.
+
+    The variables of the program must have their values, and the constraints their multipliers.
+    """
+    import cvxpy as cp
+
+    found = []
+    for name, constraint in program.added.items():
+        rows = program.affine(constraint)
+        if rows is None or constraint.dual_value is None:
+            return None
+        equal = isinstance(constraint, cp.constraints.Equality)
+        multipliers = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
+        coefficients = rows[0].toarray().reshape(-1, *program.table.shape)
+        found.append(AffineConstraint(name, equal, coefficients, rows[1], multipliers))
+    return tuple(found)
+
+
+_LARGEST_SYSTEM = 200
+"""The largest alphabet for which multipliers are fitted to a closed form."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOptimum:
+    """A closed form that is optimal, by its name, with the (N,) multipliers that prove it."""
+
+    name: str
+    matrix: FloatArray
+    value: float
+    multipliers: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A closed form as (N, K) columns, the (K,) output of each (several may go to one), and their sums."""
+
+    name: str
+    columns: FloatArray
+    outputs: IntArray
+    matrix: FloatArray
+
+
+def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum | None:
+    """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
+
+    Programs with added constraints have none.
+    """
+    if program.added:
+        return None
+    prior, gains, near = program.prior, program.centred, CLOSED * program.scale
+    found, seconds = _allowed(program), 0.0
+    most = max(gain for gain, _ in found)
+    for gain, form in found:
+        if gain < most - near:
+            continue
+        for multipliers in _multipliers(program, form):
+            if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
+                continue
+            if clock.late_by(-seconds):  # a bound is not begun that the last one says cannot be ended
+                return None
+            begin = clock.read()
+            above = program.columns.raw_bound(gains, multipliers) - gain
+            seconds = clock.read() - begin
+            if above <= near and above + program.columns.rounding_in(gains, multipliers) <= near:
+                value = expectation(prior, program.table, form.matrix)
+                return KnownOptimum(form.name, form.matrix, value, multipliers)
+    return None
+
+
+def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
+    """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
+    worth = program.prior.pmf[:, None] * (program.centred - multipliers[:, None])
+    columns = program.privacy.some_columns(program.prior)
+    return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
+
+
+def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
+    """A closed form that gains more than a mechanism whose gap is open; None where there is none.
+
+    A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
+    e^(-epsilon d).
+    """
+    if program.added or certificate.gap <= CLOSED * program.scale:
+        return None
+    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
+    best, form = max(_allowed(program), key=lambda found: found[0])
+    return form.matrix if best > gain else None
+
+
+def _allowed(program: LinearDesign) -> list[tuple[float, _Form]]:
+    """The closed forms that meet the requirement, and what they gain."""
+    return [
+        (expectation(program.prior, program.centred, form.matrix), form)
+        for form in _candidates(program)
+        if meets(program.prior, program.privacy, form.matrix)
+    ]
+
+
+def _candidates(program: LinearDesign) -> Iterator[_Form]:
+    prior, gains = program.prior, program.centred
+    yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
+    yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)
+    if prior.size > len(program.outputs):
+        return
+    for name, form in forms(prior, program.privacy):  # privacy has no labels: who values a column has it
+        worth = (prior.pmf[:, None] * form.matrix).T @ gains
+        columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
+        if name == "geometric":  # several to one maybe
+            matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
+            yield _Form(name, form.matrix, outputs, np.asarray(matrix))
+            continue
+        if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
+            from scipy.optimize import linear_sum_assignment
+
+            columns, outputs = linear_sum_assignment(worth, maximize=True)
+        matrix = np.zeros(program.table.shape)
+        matrix[:, outputs] = form.matrix[:, columns]
+        yield _by_outputs(name, matrix)
+
+
+def _by_outputs(name: str, matrix: FloatArray) -> _Form:
+    """A form with a column for each output that occurs."""
+    used = np.flatnonzero(matrix.max(axis=0) > 0)
+    return _Form(name, matrix[:, used], used, matrix)
+
+
+def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
+    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness.
+
+    The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
+    nothing over the multipliers.
+    """
+    gains = program.centred
+    solved = program.prior.size <= _LARGEST_SYSTEM
+    if solved and program.block is None:
+        yield _slack(program, form)
+    yield (form.matrix * gains).sum(axis=1)
+    yield gains.min(axis=1)
+    if solved and program.block is not None:
+        yield _slack(program, form)
+
+
+def _slack(program: LinearDesign, form: _Form) -> FloatArray:
+    """The multipliers for which each column gains nothing on the mean."""
+    joint = (program.prior.pmf[:, None] * form.columns).T
+    joint = joint / joint.sum(axis=1, keepdims=True)
+    gained = (joint * program.centred[:, form.outputs].T).sum(axis=1)
+    return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])

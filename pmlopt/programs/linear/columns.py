@@ -274,8 +274,8 @@ class ReducedColumns(Columns):
         return each[self.orbits.output]
 
     def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
-        for place, cells in enumerate(self.cells):
-            yield cells.prior.pmf, self.column(values, place)
+        for _, prior, column in self._each(values):
+            yield prior.pmf, column
 
     def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
         orbits = self.orbits
@@ -285,24 +285,18 @@ class ReducedColumns(Columns):
     def weights_of_letters(self) -> Sequence[int]:
         return [n * w for n, w in zip(self.orbits.letters, self.orbits.weights, strict=True)]
 
-    def column(self, values: Any, place: int) -> Any:
-        """(C_y, 1) the values on the cells of one output."""
-        return values[self.orbits.of_output(place)][:, None]
+    def _each(self, values: Any) -> Iterator[tuple[Requirement, Prior, Any]]:
+        """What is asked of each column, with the prior on its cells and its (C_y, 1) values."""
+        for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
+            yield own, cells.prior, values[self.orbits.of_output(place)][:, None]
 
     def relaxation(self, gains: FloatArray) -> float:
-        return max(
-            own.relaxation(cells.prior, self.column(gains, place))
-            for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True))
-        )
+        return max(own.relaxation(prior, column) for own, prior, column in self._each(gains))
 
     def excess(self, lifts: FloatArray) -> FloatArray:
         """(K,) the largest violation by each column, in floats; at most 0 where the requirement holds."""
-        return np.array(
-            [
-                np.max(own.excess(cells.prior.pmf, self.column(lifts, place), math.exp))
-                for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True))
-            ]
-        )
+        each = self._each(lifts)
+        return np.array([np.max(own.excess(prior.pmf, column, math.exp)) for own, prior, column in each])
 
     def hold_exactly(self, masses: tuple[int, ...], power: Callable[[float], Any] = power_below) -> bool:
         """Whether masses of orbits of pairs meet the requirement, in whole numbers: a proof, not a test."""
@@ -324,12 +318,11 @@ class ReducedColumns(Columns):
         Each is measured beside a column that tells nothing, which has no larger level than the largest.
         """
         found: dict[str, float] = {}
-        for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
-            column = self.column(lifts, place)
+        for own, prior, column in self._each(lifts):
             if not column.any():
                 continue
             pair = Mechanism(np.hstack([column / column.max() * _FAINT, np.ones_like(column)]))
-            for name, level in own.levels(cells.prior, pair).items():
+            for name, level in own.levels(prior, pair).items():
                 found[name] = max(found.get(name, -math.inf), level)
         return found
 

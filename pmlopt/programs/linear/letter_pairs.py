@@ -22,12 +22,6 @@ from pmlopt.solvers.outcome import Options, Outcome, Point
 
 NAME = "letter-pairs"
 
-FEWEST_BOUNDS = 5_000
-"""Bounds on pairs, over all columns, from which on this is faster than the simplex."""
-
-MOST_NUMBERS = 4_000_000
-"""N^2 M, the numbers in each of a dozen arrays that are held."""
-
 STEPS = 100
 """Steps of the interior point: it takes 20 to 40."""
 
@@ -53,27 +47,13 @@ SPENT = 100.0
 """How many times as much as ever before may be left: residuals rise a little on the way."""
 
 
-def pairs_of(program: LinearDesign) -> Ratios | None:
-    """The bounds, where all are on pairs of letters, many, and not too many; None elsewhere."""
-    if program.added or program.block is not None:
-        return None
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
-    n, m = program.table.shape
-    if ratios is None or len(ratios.rows) or not len(ratios.exponents):
-        return None
-    many = len(ratios.exponents) * m >= FEWEST_BOUNDS and n * n * m <= MOST_NUMBERS
-    return ratios if many and ratios.exponents.min() > 0 else None
-
-
 def in_no_time(program: LinearDesign, clock: Clock) -> Point | None:
     """A constant, where the time would be over before a solver had a program of many bounds on pairs."""
-    if not clock.limited or program.block is not None:
-        return None
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
-    bounds = 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
-    if ratios is None or bounds < FEWEST_BOUNDS or not clock.late_by(-SECONDS_A_BOUND * bounds):
+    if not clock.limited or (ratios := program.bounds_on_pairs) is None:
         return None
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))  # as if nothing were private
+    if not clock.late_by(-SECONDS_A_BOUND * weights.size):
+        return None
     best = constant(program.prior, program.centred).matrix
     return Point(best, program.centred.max(axis=1), witness={"weights": weights})
 

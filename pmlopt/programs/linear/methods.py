@@ -13,15 +13,20 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
-from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios
-from pmlopt.model.utility.linear import expectation
+from pmlopt.model.privacy.ratios import LEAST_ROOM
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
-from pmlopt.programs.linear import by_classes, letter_pairs, structured
+from pmlopt.programs.linear import letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
-from pmlopt.programs.linear.closed_form import KnownOptimum, better_form, known_optimum
+from pmlopt.programs.linear.certifying import (
+    KnownOptimum,
+    better_form,
+    certify_linear,
+    certify_symmetric,
+    known_optimum,
+)
+from pmlopt.programs.linear.classes import PairClasses
+from pmlopt.programs.linear.columns import ReducedColumns
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.programs.linear.structured import task_of
 from pmlopt.programs.program import Program
 from pmlopt.programs.question import (
     Found,
@@ -40,7 +45,7 @@ from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured import simplex
 from pmlopt.solvers.structured.block_program import Task
 
-CLOSED_FORM = "closed-form"
+CLOSED_FORM, CLASSES = "closed-form", "classes"
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,14 +70,14 @@ class Start:
         return self.known is not None and self.matrix is self.known.matrix
 
     @property
-    def useful(self) -> FloatArray | None:
-        """The matrix, where the simplex gains by starting from it; a constant is too degenerate a vertex."""
-        return None if self.formula and self.known and not self.known.is_start else self.matrix
+    def vertex(self) -> bool:
+        """Whether the closed form is a vertex from which the simplex gains; a constant is too degenerate."""
+        return self.formula and self.known is not None and self.known.name != "constant"
 
     @property
-    def vertex(self) -> bool:
-        """Whether the closed form is a vertex from which the simplex gains."""
-        return self.formula and self.useful is not None
+    def useful(self) -> FloatArray | None:
+        """The matrix, where the simplex gains by starting from it."""
+        return self.matrix if self.vertex or self.given else None
 
     @property
     def given(self) -> bool:
@@ -82,17 +87,13 @@ class Start:
     @cached_property
     def task(self) -> Task | None:
         """The program as numbers, where it is in column blocks with at most N linear constraints beside."""
-        return task_of(self.program)
-
-    @cached_property
-    def pairs(self) -> Ratios | None:
-        """Its bounds, where they are many and each on a pair of letters."""
-        return letter_pairs.pairs_of(self.program)
+        return self.program.task()
 
     @property
     def banded(self) -> bool:
         """Whether its columns are in bands, the simplest blocks, without constraints of a person's own."""
-        return not self.program.added and self.program.block is not None and self.program.block.banded
+        block = self.program.block
+        return not self.program.added and block is not None and block.banded
 
     @cached_property
     def linear(self) -> bool:
@@ -115,14 +116,12 @@ def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER)
     known = known_optimum(program, clock)
     if warm_start is False:
         return Start(program, known=known)
-    cold = Start(program, None if known is None else known.matrix, known=known)
-    if warm_start is None:
-        return cold
     restart = restart_of(warm_start)
-    if isinstance(warm_start, Restart):
-        matrix = warm_start.matrix
-        fits = matrix is not None and matrix.shape == program.table.shape
-        return Start(program, matrix, restart, known) if fits else cold
+    if warm_start is None or isinstance(warm_start, Restart):
+        matrix = None if restart is None else restart.matrix
+        if matrix is not None and matrix.shape == program.table.shape:
+            return Start(program, matrix, restart, known)
+        return Start(program, None if known is None else known.matrix, known=known)
     given = as_mechanism(mechanism_of(warm_start))
     program.check_shape(given.matrix)
     return Start(program, paired(program.prior, given)[1].matrix, restart, known)
@@ -143,8 +142,7 @@ def _certified(
     clock = time.perf_counter()
     point = outcome.found
     certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
-    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
-    form = better_form(program, certificate.gap, gain)
+    form = better_form(program, certificate)
     if form is not None:
         certificate = certify_linear(program, form, point.multipliers, point.witness)
     certificate = _above(program, certificate, point)
@@ -188,12 +186,12 @@ def _solved(
         assert start.known is not None
         point = Point(start.known.matrix, start.known.multipliers)
         return Outcome("point", True, start.known.name, 0, True, 0.0, 0.0, point)
-    if name == by_classes.NAME:
+    if name == CLASSES:
         assert program.classes is not None
-        return by_classes.run(program, program.classes, options)
+        return by_classes(program, program.classes, options)
     if name == letter_pairs.NAME:
-        assert start.pairs is not None
-        return letter_pairs.run(program, start.pairs, options)
+        assert start.program.pairs is not None
+        return letter_pairs.run(program, start.program.pairs, options)
     if name in (structured.NAME, "highs") and (task := start.task) is not None:
         near = start.restart
         arrays = near.arrays if near is not None and near.solver == name else None
@@ -211,6 +209,28 @@ def _solved(
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
 
 
+def by_classes(program: LinearDesign, classes: PairClasses, options: Options) -> Outcome:
+    """Solve in classes of pairs, and write the answer out as a matrix with multipliers for every letter.
+
+    The certificate is on the matrix and knows nothing of classes.
+    """
+    begin, orbits = time.perf_counter(), classes.orbits
+    values = np.empty(orbits.count)
+    values[classes.table] = program.table
+    columns = ReducedColumns.of(classes, program.privacy)
+    declared = columns.declaration(classes.output_names, program.maximised, values)
+    ready = time.perf_counter()
+    outcome = highs.run(declared.problem, "highs", options, warm=False)
+    if outcome.state != "point":
+        return outcome
+    lifts, duals = declared.variables["orbits"].value, declared.constraints["rows"].dual_value
+    shares = np.asarray(lifts) / np.array(orbits.outputs, dtype=float)[orbits.output]
+    letter = orbits.letter[classes.table[:, 0]]
+    found = Point(shares[classes.table], (np.asarray(duals) / orbits.masses)[letter])
+    seconds = ready - begin + outcome.compile_seconds
+    return replace(outcome, warm_started=False, found=found, compile_seconds=seconds)
+
+
 def _generic(
     name: str, settings: Mapping[str, Any], program: Program[Any], options: Options, warm: bool = False
 ) -> Outcome:
@@ -222,11 +242,17 @@ def _generic(
 
 def _point(program: LinearDesign) -> Point:
     """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
-    duals = program.constraints["rows"].dual_value
-    multipliers = None if duals is None else np.asarray(duals) / program.prior.pmf
-    pairs = letter_pairs.pairs_of(program)  # of many, what a bound costs is a linear program for each output
+    pairs = program.pairs  # of many, what a bound costs is a linear program for each output
     witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
-    return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
+    return Point(
+        np.asarray(program.mechanism.value), _multipliers(program, program.prior.pmf), witness=witness
+    )
+
+
+def _multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
+    """The multipliers that a solver left of the rows, over the probabilities of the letters."""
+    duals = program.constraints["rows"].dual_value
+    return None if duals is None else np.asarray(duals) / masses
 
 
 def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> ClosedForm | None:
@@ -234,17 +260,22 @@ def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> Close
 
 
 def _row(
-    name: str, reason: str, decides: Callable[[Start], bool] = always, **settings: Any
+    name: str,
+    reason: str,
+    decides: Callable[[Start], bool] = always,
+    takes: str | None = None,
+    **settings: Any,
 ) -> Method[LinearDesign, Start, LinearCertificate]:
-    """One line of the decision list: a solver, the reason for it, when it is tried, and its settings."""
-    return Method(name, reason, partial(_certified, name, settings), lambda _, start: decides(start))
+    """A solver, the reason for it, when it is tried, and its settings; `takes`: by name alone."""
+    run = partial(_certified, name, settings)
+    return Method(name, reason, run, lambda _, start: decides(start), takes is None, takes or "")
 
 
 def _asked(
-    name: str, applies: Callable[[LinearDesign, Start], bool] = always, takes: str = ""
+    name: str, applies: Callable[[Start], bool] = always, takes: str = ""
 ) -> Method[LinearDesign, Start, LinearCertificate]:
     """A solver as it is run where it is asked for by name."""
-    return Method(name, "asked for by name", partial(_certified, name, {}), applies, False, takes)
+    return _row(name, "asked for by name", applies, takes)
 
 
 SHARP: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
@@ -260,7 +291,7 @@ DECISIONS = (
     _row(
         letter_pairs.NAME,
         "many bounds on pairs of letters: an interior point by columns",
-        lambda start: start.pairs is not None and start.matrix is None,
+        lambda start: start.program.pairs is not None and start.matrix is None,
     ),
     _row(
         CLOSED_FORM,
@@ -283,7 +314,7 @@ DECISIONS = (
         lambda start: not (start.vertex or start.given) and start.within(SIMPLEX_ENTRIES),
     ),
     _row(
-        by_classes.NAME,
+        CLASSES,
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
         lambda start: not (start.vertex or start.given) and start.program.classes is not None,
     ),
@@ -319,26 +350,26 @@ benchmarks/solvers.py and benchmarks/large.py."""
 BY_NAME = (
     _asked(
         CLOSED_FORM,
-        lambda _, start: start.known is not None,
+        lambda start: start.known is not None,
         "designs of which a closed form is known to be optimal",
     ),
     _asked(
-        by_classes.NAME,
-        lambda program, _: program.classes is not None,
+        CLASSES,
+        lambda start: start.program.classes is not None,
         "designs with few classes of letters and outputs that look alike",
     ),
     _asked(
         letter_pairs.NAME,
-        lambda _, start: start.pairs is not None,
+        lambda start: start.program.pairs is not None,
         "designs under many bounds on pairs of letters and nothing else",
     ),
     _asked(
         structured.NAME,
-        lambda _, start: start.task is not None,
+        lambda start: start.task is not None,
         "designs with an expected gain or loss, under a bound above 0 nats and with at most as many linear "
         "constraints of your own as there are letters",
     ),
-    *(_asked(name, lambda _, start: start.linear, "linear programs") for name in highs.METHODS),
+    *(_asked(name, lambda start: start.linear, "linear programs") for name in highs.METHODS),
 )
 
 
@@ -410,8 +441,7 @@ def _by_orbits(
     if outcome.state != "point":
         raise MethodError(outcome.message)
     clock = time.perf_counter()
-    duals = program.constraints["rows"].dual_value
-    multipliers = None if duals is None else np.asarray(duals) / program.columns.masses
+    multipliers = _multipliers(program, program.columns.masses)
     certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
     seconds = time.perf_counter() - clock
     return found_by(outcome, certificate, seconds, f"{program.space.orbits.count} orbits of pairs")

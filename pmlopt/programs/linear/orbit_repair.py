@@ -34,12 +34,28 @@ def repair_orbits(
     Raises:
         MechanismError: a row's sum is off one by 0.5 or more, or a number is not finite.
     """
+    output = columns.orbits.output
     mended = _mended(columns, _normalised(columns, lifts))
+
+    def holds(candidate: OrbitMechanism) -> bool:
+        """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
+        levels = columns.levels(candidate.lifts)
+        within = all(levels[name] <= limit for name, limit in privacy.limits.items())
+        return within and columns.hold_exactly(candidate.masses)
+
+    def mixed(law: FloatArray) -> tuple[float, OrbitMechanism]:
+        def mixture(theta: float) -> OrbitMechanism:
+            found = (1 - theta) * mended + theta * law[output]
+            return in_whole_numbers(space, found, columns.means(found))
+
+        def missing(lifts: FloatArray) -> float:
+            return float(_needed(columns, lifts, law).max())
+
+        return least_mixing(missing(mended), mixture, holds, lambda candidate: missing(candidate.lifts))
+
     own = columns.means(mended)
     laws = own, (own > 0) / (own > 0).sum()
-    theta, mechanism = min(
-        (_mixed(space, columns, privacy, mended, law) for law in laws), key=lambda found: found[0]
-    )
+    theta, mechanism = min(map(mixed, laws), key=lambda found: found[0])
     return mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max()))
 
 
@@ -103,31 +119,6 @@ def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
     spread = np.maximum.reduceat(lifts, starts) - np.minimum.reduceat(lifts, starts)
     share = np.where(share * spread <= LARGEST_SINGLE_MIXING, share, 0.0)
     return _normalised(columns, (1 - share[output]) * lifts + (share * means)[output])
-
-
-def _mixed(
-    space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray, law: FloatArray
-) -> tuple[float, OrbitMechanism]:
-    """The least theta that a doubling search finds from the chord's, and its mixture."""
-    output = columns.orbits.output
-
-    def mixture(theta: float) -> OrbitMechanism:
-        mixed = (1 - theta) * lifts + theta * law[output]
-        return in_whole_numbers(space, mixed, columns.means(mixed))
-
-    return least_mixing(
-        float(_needed(columns, lifts, law).max()),
-        mixture,
-        lambda candidate: _satisfied(columns, privacy, candidate),
-        lambda candidate: float(_needed(columns, candidate.lifts, law).max()),
-    )
-
-
-def _satisfied(columns: ReducedColumns, privacy: Requirement, mechanism: OrbitMechanism) -> bool:
-    """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
-    limits = privacy.limits
-    levels = columns.levels(mechanism.lifts)
-    return all(levels[name] <= limits[name] for name in limits) and columns.hold_exactly(mechanism.masses)
 
 
 def _needed(columns: ReducedColumns, lifts: FloatArray, means: FloatArray) -> FloatArray:

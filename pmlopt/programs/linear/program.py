@@ -10,24 +10,28 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.model.privacy import LDP, LIP, PML, Requirement
+from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import row_offsets
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.design_program import Design, Outputs
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.colour_refinement import PairClasses, pair_classes
+from pmlopt.programs.linear.classes import PairClasses, pair_classes
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
 from pmlopt.programs.program import Declaration, Program, problem_of
-from pmlopt.solvers.structured.block import Block
+from pmlopt.solvers.structured.block import Block, Border
+from pmlopt.solvers.structured.block_program import Task, attainable
+from pmlopt.solvers.structured.points import Point
 
 if TYPE_CHECKING:
     import cvxpy as cp
+    from scipy import sparse
 
 FEWEST_PAIRS = 20_000
 """Pairs of letters and outputs up to which classes have nothing to gain: other methods take milliseconds."""
@@ -35,6 +39,12 @@ FEWEST_PAIRS = 20_000
 LEAST_REDUCTION = 16
 """Pairs for each class of pairs from which on a simplex method in classes is faster than the structured
 interior point in pairs."""
+
+FEWEST_BOUNDS = 5_000
+"""Bounds on pairs, over all columns, from which on their own interior point is faster than the simplex."""
+
+MOST_NUMBERS = 4_000_000
+"""N^2 M, the numbers in each of a dozen arrays that it holds."""
 
 
 class Expectation(Program[C_co]):
@@ -135,6 +145,84 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
             return None
         return pair_classes(self.prior, self.table, self.table.size // LEAST_REDUCTION)
 
+    @cached_property
+    def bounds_on_pairs(self) -> Ratios | None:
+        """The bounds, where all are on pairs of letters, and many; None elsewhere."""
+        if self.block is not None:
+            return None
+        ratios = self.privacy.for_prior(self.prior).ratios(self.prior.pmf)
+        many = ratios is not None and len(ratios.exponents) * self.table.shape[1] >= FEWEST_BOUNDS
+        return ratios if many else None
+
+    @property
+    def pairs(self) -> Ratios | None:
+        """The same, where they are all that is asked, leave room, and are not too many to hold."""
+        ratios, (n, m) = self.bounds_on_pairs, self.table.shape
+        if self.added or ratios is None or len(ratios.rows) or n * n * m > MOST_NUMBERS:
+            return None
+        return ratios if ratios.exponents.min() > 0 else None
+
+    def task(self) -> Task | None:
+        """The program as numbers; None where there are no blocks, or what was added is no few rows."""
+        if self.block is None:
+            return None
+        costs = -self.prior.pmf[:, None] * self.centred
+        scale = float(np.abs(costs).max()) or 1.0
+        task = Task(self.prior, costs / scale, scale, self.block)
+        if not self.added:
+            return task
+        rows = self.added_rows()
+        return None if rows is None else rows.beside(task)
+
+    def affine(self, constraint: cp.Constraint) -> tuple[sparse.csr_array, FloatArray] | None:
+        """An added constraint as (R, N M) coefficients on the mechanism, row by row, and (R,) offsets.
+
+        The variables must have their values. None where it is not affine in the mechanism alone.
+        """
+        from scipy import sparse
+
+        law, (n, m) = self.variables["output_law"], self.table.shape
+        if not has_expression(constraint) or not constraint.expr.is_affine():
+            return None
+        if any(one.id not in (self.mechanism.id, law.id) for one in constraint.variables()):
+            return None
+        rows = sparse.csr_array((constraint.expr.size, n * m))
+        for variable, gradient in (gradients_of(constraint) or {}).items():
+            part = sparse.csr_array(gradient.T)
+            if variable.id == self.mechanism.id:
+                rows = rows + part[:, np.arange(n * m).reshape(n, m, order="F").ravel()]
+            else:
+                rows = rows + sparse.kron(self.prior.pmf[None, :], part, format="csr")
+        rows = sparse.csr_array(rows)
+        value = np.asarray(constraint.expr.value).flatten(order="F")
+        return rows, value - rows @ np.asarray(self.mechanism.value).ravel()
+
+    def added_rows(self) -> AddedRows | None:
+        """The added constraints as at most N rows; None where they are more, or not affine."""
+        import cvxpy as cp
+        from scipy import sparse
+
+        added = tuple(self.added.values())
+        sizes = [constraint.size for constraint in added]
+        if sum(sizes) > self.prior.size:
+            return None
+        with self.holding(np.full(self.table.shape, 1 / self.table.shape[1])):
+            found = [rows for one in added if (rows := self.affine(one)) is not None]
+        if len(found) < len(added):
+            return None
+        coefficients = sparse.csr_array(sparse.vstack([rows for rows, _ in found]))
+        offset = np.concatenate([constants for _, constants in found])
+        coefficients.eliminate_zeros()
+        counts = np.diff(coefficients.indptr)
+        if not counts.all():
+            return None
+        equal = np.repeat([isinstance(each, cp.constraints.Equality) for each in added], sizes)
+        positive = np.asarray(coefficients.sum(axis=1)).ravel() > 0
+        zero = (counts == 1) & (np.abs(offset) < 1e-15) & (equal | positive)
+        if self.block is None or self.block.lower.any():
+            zero[:] = False
+        return AddedRows(added, coefficients, offset, equal, zero, self.table.shape)
+
     @property
     def mechanism(self) -> cp.Variable:
         """The (N, M) variable of the mechanism matrix."""
@@ -227,6 +315,100 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         finally:
             for name, value in before.items():
                 self.variables[name].value = value
+
+
+def has_expression(constraint: cp.Constraint) -> bool:
+    """Whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
+    import cvxpy as cp
+
+    return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
+
+
+def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
+    """A constraint's slopes by variable, (entries of the variable, rows); None where cvxpy has none."""
+    from scipy import sparse
+
+    try:
+        gradients = constraint.expr.grad
+    except (NotImplementedError, ValueError):
+        return None
+    if any(gradient is None for gradient in gradients.values()):
+        return None
+    return {
+        variable: sparse.csc_array(np.atleast_2d(gradient) if np.ndim(gradient) == 0 else gradient)
+        for variable, gradient in gradients.items()
+    }
+
+
+@dataclass(frozen=True, eq=False)
+class AddedRows:
+    """Added constraints as rows: entries that must be zero, and a border.
+
+    Attributes:
+        constraints: in the order of the rows.
+        coefficients: (B, N M) of `expr` in each row `expr <= 0` or `expr == 0`, on the mechanism row by row.
+        offset: (B,) what `expr` is at zero.
+        equal: (B,) where it is an equality.
+        zero: (B,) the rows that keep a single entry at zero, if entries can be.
+        shape: (N, M).
+    """
+
+    constraints: tuple[cp.Constraint, ...]
+    coefficients: sparse.csr_array
+    offset: FloatArray
+    equal: BoolArray
+    zero: BoolArray
+    shape: tuple[int, int]
+
+    @property
+    def units(self) -> FloatArray:
+        """(B,) the largest coefficient of each row."""
+        return np.asarray(abs(self.coefficients).max(axis=1).toarray()).ravel()
+
+    def beside(self, task: Task) -> Task:
+        """The task with these rows."""
+        from scipy import sparse
+
+        rest, allowed = ~self.zero, task.allowed
+        if self.zero.any():
+            named = np.asarray((self.coefficients[self.zero] != 0).sum(axis=0)).reshape(self.shape)
+            allowed = attainable(task.block, named == 0)
+        if not rest.any():
+            return replace(task, allowed=allowed)
+        units = self.units[rest]
+        rows = sparse.csr_array(self.coefficients[rest] * (-1 / units)[:, None])
+        border = Border(rows, self.offset[rest] / units, self.equal[rest], self.shape)
+        return replace(task, allowed=allowed, border=border)
+
+    def multipliers(self, task: Task, point: Point) -> FloatArray:
+        """(B,) those of the constraints, in units of the gains; of entries at zero, what they are worth."""
+        found = np.zeros(len(self.offset))
+        found[~self.zero] = task.split(point.rows)[2] / self.units[~self.zero]
+        worth = np.maximum(-task.reduced(point.rows, point.means), 0.0).ravel()
+        if task.allowed is not None:  # nothing tells what they are worth where a column can only be zero
+            worth += np.tile(_WORTH * ~task.allowed.any(axis=0), self.shape[0])
+        found[self.zero] = (
+            (self.coefficients[self.zero] != 0) @ worth / self.coefficients[self.zero].sum(axis=1)
+        )
+        return task.scale * found
+
+    def bound_of(self, gains: FloatArray, prior: Prior, multipliers: FloatArray) -> tuple[FloatArray, float]:
+        """The gains less what the constraints are worth, and the constant that goes with them."""
+        slopes = (self.coefficients.T @ multipliers).reshape(self.shape)
+        return gains - slopes / prior.pmf[:, None], -float(multipliers @ self.offset)
+
+    def save(self, multipliers: FloatArray) -> None:
+        """Give the constraints their multipliers, as a solver of cvxpy would."""
+        first = 0
+        for constraint in self.constraints:
+            last = first + constraint.expr.size
+            value = multipliers[first:last].reshape(constraint.expr.shape, order="F")
+            constraint.dual_variables[0].save_value(value)
+            first = last
+
+
+_WORTH = 10.0
+"""In units of the largest cost, the price of an entry at zero in a column that can only be zero."""
 
 
 def linear_design(

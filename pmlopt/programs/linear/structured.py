@@ -14,7 +14,6 @@ from pmlopt.errors import MechanismError
 from pmlopt.model.closed_forms import constant
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import roughly
-from pmlopt.programs.linear.added_constraints import added_rows
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.outcome import Options, Outcome, one_thread
 from pmlopt.solvers.outcome import Point as Found
@@ -43,7 +42,7 @@ def run(
     near = None if arrays is None else pushed(task, arrays)
     start = centre(task) if near is None else near
 
-    added = added_rows(program) if program.added else None
+    added = program.added_rows() if program.added else None
 
     def gap(matrix: FloatArray, rho: FloatArray, point: Point) -> float:
         """What the multipliers leave open of a mechanism's value, in units of the task's costs.
@@ -92,17 +91,3 @@ def run(
         found=found,
         restart=kept(task, ending.halfway, taken),
     )
-
-
-def task_of(program: object) -> Task | None:
-    """The program as numbers; None where the requirement has no blocks, or what was added is no few rows."""
-    if not isinstance(program, LinearDesign) or program.block is None:
-        return None
-    costs = -program.prior.pmf[:, None] * program.centred
-    largest = float(np.abs(costs).max())
-    scale = largest if largest > 0 else 1.0
-    task = Task(program.prior, costs / scale, scale, program.block)
-    if not program.added:
-        return task
-    added = added_rows(program)
-    return None if added is None else added.beside(task)

@@ -121,15 +121,7 @@ def best_worst_case(
     ranks = float_array(order, 2, "the order", UtilityError)
     if len(ranks) != known.size:
         raise UtilityError(f"the order has {len(ranks)} rows for {known.size} letters: give one for each")
-    labels = outputs_of(known.labels, ranks.shape[1], outputs)
-    return BestWorstCase(
-        declare=partial(_declaration, known, ranks, claim, np.arange(1.0, ranks.shape[1] + 1)),
-        prior=known,
-        order=ranks,
-        epsilon=claim.epsilon,
-        outputs=labels,
-        over=over,
-    )
+    return _declared(known, ranks, claim, outputs_of(known.labels, ranks.shape[1], outputs))
 
 
 def best_guaranteed_utility(
@@ -171,15 +163,7 @@ def best_guaranteed_utility(
     signed, ranks = np.unique(utility.gains(known.labels, labels), return_inverse=True)
     utilities = (signed if utility.maximised else -signed) + 0.0
     order = np.asarray(ranks.reshape(known.size, len(labels)) + 1, dtype=np.float64)
-    return BestWorstCase(
-        declare=partial(_declaration, known, order, claim, utilities),
-        prior=known,
-        order=order,
-        epsilon=claim.epsilon,
-        outputs=labels,
-        utilities=utilities,
-        over=over,
-    )
+    return _declared(known, order, claim, labels, utilities)
 
 
 def _claim(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
@@ -187,6 +171,25 @@ def _claim(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
     claim = PML(nonnegative(epsilon, "epsilon", PrivacyError), over)
     claim.priors(prior)
     return claim
+
+
+def _declared(
+    prior: Prior,
+    order: FloatArray,
+    claim: PML,
+    outputs: tuple[Label, ...],
+    utilities: FloatArray | None = None,
+) -> BestWorstCase:
+    values = np.arange(1.0, order.shape[1] + 1) if utilities is None else utilities
+    return BestWorstCase(
+        declare=partial(_declaration, prior, order, claim, values),
+        prior=prior,
+        order=order,
+        epsilon=claim.epsilon,
+        outputs=outputs,
+        utilities=utilities,
+        over=claim.over,
+    )
 
 
 def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> Declaration:

@@ -1,6 +1,7 @@
 """Estimates from what was released: frequencies and tables with their errors, and levels from samples."""
 
 from pmlopt.measures.estimable import Estimable, estimable
+from pmlopt.releases.estimation.fit import GoodnessOfFit, goodness_of_fit, independence
 from pmlopt.releases.estimation.frequencies import Estimate, cross_mechanism, estimate
 from pmlopt.releases.estimation.people import half_width, level_needed, people_needed
 from pmlopt.releases.estimation.sampled_levels import SampledLevel, level_from_samples, samples_to_refute
@@ -8,11 +9,14 @@ from pmlopt.releases.estimation.sampled_levels import SampledLevel, level_from_s
 __all__ = [
     "Estimable",
     "Estimate",
+    "GoodnessOfFit",
     "SampledLevel",
     "cross_mechanism",
     "estimable",
     "estimate",
+    "goodness_of_fit",
     "half_width",
+    "independence",
     "level_from_samples",
     "level_needed",
     "people_needed",

@@ -9,18 +9,17 @@ from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, float_array, real
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, real
 from pmlopt.core.display import pandas
 from pmlopt.core.labels import label_key, places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
-from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
+from pmlopt.errors import InputError, MechanismError, SolverError
 from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
 from pmlopt.model.utility.estimation_error import Workload, workload_rows
-from pmlopt.releases.estimation.fit import GoodnessOfFit, goodness_of_fit
+from pmlopt.releases.estimation.fit import GoodnessOfFit, goodness_of_fit, whole_counts
 from pmlopt.releases.estimation.intervals import (
     bernstein_width,
     exact_intervals,
@@ -32,9 +31,6 @@ from pmlopt.releases.estimation.intervals import (
 from pmlopt.releases.joint import compose_attributes
 
 Counts: TypeAlias = Numbers | Labelled
-
-LARGEST_COUNT = 2**53
-"""The largest number of people: up to here floats hold every whole number."""
 
 
 def observed(
@@ -74,20 +70,6 @@ def observed(
             "never emits it: these counts are of another mechanism"
         )
     return seen
-
-
-def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
-    """Counts of outputs as integers: whole numbers of at least 0, of one person or more."""
-    array = float_array(numbers, ndim, "the counts", PriorError)
-    wrong = array[(array < 0) | (array != np.rint(array))]
-    if wrong.size:
-        raise PriorError(f"the counts have the entry {wrong[0]:g}: give whole numbers of at least 0")
-    total = float(array.sum())
-    if total == 0:
-        raise PriorError("the counts are all 0: from no people nothing can be estimated")
-    if total > LARGEST_COUNT:
-        raise PriorError(f"the counts sum to {total:g}: give at most {LARGEST_COUNT} people")
-    return array.astype(np.int64)
 
 
 def _check_told_apart(mechanism: Mechanism) -> None:
@@ -316,7 +298,7 @@ def estimate(
     released: Iterable[Label] | None = None,
     workload: Workload = None,
     intervals: Intervals = "score",
-    prior: PriorLike | None = None,
+    expected: PriorLike | None = None,
     least_fit: float = REFUSED,
 ) -> Estimate:
     """Estimate the frequencies of the inputs of a mechanism from the outputs that it released.
@@ -345,7 +327,7 @@ def estimate(
         intervals: "score", which hold with about the confidence, also where a frequency is near zero;
             "bernstein", which hold for any number of people; "exact", which do so too, for few outputs and
             few people (Clopper-Pearson and duality); or "wald".
-        prior: frequencies that are expected: those at which the weights of the intervals "bernstein" are
+        expected: frequencies that are expected: those at which the weights of the intervals "bernstein" are
             best. They hold whatever the frequencies are.
         least_fit: counts are refused if the p-value of the test of fit is lower; 0 never refuses.
 
@@ -381,7 +363,7 @@ def estimate(
     if method not in get_args(Estimator):
         raise InputError(f"the method {method!r} is not known: use 'ml' or 'linear'")
     names, combinations = workload_rows(workload, m.inputs)
-    expected = None if prior is None else paired(prior, m)[0].pmf
+    likely = None if expected is None else paired(expected, m)[0].pmf
     seen = observed(m, counts, released)
     estimable(m).check(combinations)
     people = int(seen.sum())
@@ -412,7 +394,7 @@ def estimate(
         combinations=combinations,
         weights=weights,
         law=law,
-        expected=expected,
+        expected=likely,
     )
 
 

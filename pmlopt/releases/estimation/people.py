@@ -51,7 +51,7 @@ def half_width(
         people: n.
         confidence: with which the intervals hold together, in (0, 1).
         workload: as `estimate` takes it.
-        intervals: "score", "wald" or "bernstein"; the last with the prior given to `estimate`.
+        intervals: "score", "wald" or "bernstein"; the last with `expected` given to `estimate`.
 
     Raises:
         MechanismError: the mechanism's rank does not allow what is asked for.

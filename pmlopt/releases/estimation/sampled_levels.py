@@ -13,7 +13,8 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.tables.labelled import Numbers, table
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.model.uncertainty.confidence import binomial_intervals
-from pmlopt.releases.estimation.frequencies import confidence_of, whole_counts
+from pmlopt.releases.estimation.fit import whole_counts
+from pmlopt.releases.estimation.frequencies import confidence_of
 
 Measure = Literal["pml", "ldp"]
 SampleTable: TypeAlias = Numbers

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -119,50 +120,40 @@ def test_probabilities_are_exact_in_whole_numbers() -> None:
     assert sum(n * w for n, w in zip(orbits.letters, orbits.weights, strict=True)) == 10**40
 
 
-def test_what_cannot_be_meant_is_refused() -> None:
-    with pytest.raises(PriorError, match="whole number"):
-        IIDPrior([0.5, 0.5], 0)
-    with pytest.raises(PriorError, match="orbits of pairs"):
-        IIDPrior(Prior.uniform(5), 30).pairs()
-    for outputs in (10**9, 10**30):
-        with pytest.raises(PriorError, match="orbits of pairs"):
-            IIDPrior([0.5, 0.5], 4).pairs((2, outputs))
-    with pytest.raises(PriorError, match="whole number"):
-        IIDPrior([0.5, 0.5], 4).pairs((2, 0))
-    with pytest.raises(PriorError, match="up to 10000 records"):
-        IIDPrior([1.0], 10**12).pairs()
-    with pytest.raises(PriorError, match="orbits of pairs"):
-        CirclePrior(10**9)
-    with pytest.raises(PriorError, match="listed up to"):
-        _ = IIDPrior([0.5, 0.5], 17).labels
-    no_permutations: list[Any] = [[0, 0], [[0], [0, 1]], 5]
-    for generator in no_permutations:
-        with pytest.raises(PriorError, match="no permutation"):
-            InvariantPrior([0.5, 0.5], [generator])
-    no_lists: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
-    for generators, names in no_lists:
-        with pytest.raises(PriorError, match="give a list of them"):
-            InvariantPrior([0.5, 0.5], generators, names)
-    with pytest.raises(PriorError, match=r"the letter 1 of probability 0\.5 to 2"):
-        InvariantPrior([0.3, 0.5, 0.2], [[0, 2, 1]])
-    with pytest.raises(PriorError, match="pair of a permutation"):
-        InvariantPrior([0.5, 0.5], [[1, 0]], outputs=["a", "b"])
-    with pytest.raises(PriorError, match="moves 'c'"):
-        InvariantPrior(Prior([0.5, 0.5], ["a", "b"]), [{"a": "c"}])
-    with pytest.raises(PriorError, match="symmetric priors"):
-        ProductPrior()
-    with pytest.raises(UtilityError, match="has 2"):
-        IIDPrior([0.5, 0.5], 2).pairs((3, 3))
-    with pytest.raises(UtilityError, match="the circle has 4"):
-        CirclePrior(4).pairs((5, 5))
-    with pytest.raises(PriorError, match="below 1e-300"):
-        IIDPrior([1 - 1e-10, 1e-10], 31).pairs()
-    with pytest.raises(MechanismError, match="one row of 3"):
-        IIDPrior([0.5, 0.5], 3).pairs().encode([[0, 1]])
+HALVES: Any = [0.5, 0.5]
+NOT_LISTS: list[tuple[Any, Any]] = [(None, None), (5, None), ([], 5)]
 
 
-def test_one_letter_of_another_probability_is_not_symmetric() -> None:
-    """Not even by one unit in the last place."""
-    law = [0.25, 0.25, 0.25, np.nextafter(0.25, 1)]
-    with pytest.raises(PriorError, match="not invariant"):
-        InvariantPrior(law, [rotation(4)])
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: IIDPrior(HALVES, 0), PriorError, "whole number"),
+        (lambda: IIDPrior(Prior.uniform(5), 30).pairs(), PriorError, "orbits of pairs"),
+        (lambda: IIDPrior(HALVES, 4).pairs((2, 10**9)), PriorError, "orbits of pairs"),
+        (lambda: IIDPrior(HALVES, 4).pairs((2, 10**30)), PriorError, "orbits of pairs"),
+        (lambda: IIDPrior(HALVES, 4).pairs((2, 0)), PriorError, "whole number"),
+        (lambda: IIDPrior([1.0], 10**12).pairs(), PriorError, "up to 10000 records"),
+        (lambda: CirclePrior(10**9), PriorError, "orbits of pairs"),
+        (lambda: IIDPrior(HALVES, 17).labels, PriorError, "listed up to"),
+        *((lambda move=move: InvariantPrior(HALVES, [move]), PriorError, "no permutation")
+          for move in ([0, 0], [[0], [0, 1]], 5)),
+        *((lambda both=both: InvariantPrior(HALVES, *both), PriorError, "give a list") for both in NOT_LISTS),
+        (lambda: InvariantPrior([0.3, 0.5, 0.2], [[0, 2, 1]]), PriorError,
+         r"the letter 1 of probability 0\.5 to 2"),
+        # not even by one unit in the last place
+        (lambda: InvariantPrior([0.25, 0.25, 0.25, np.nextafter(0.25, 1)], [rotation(4)]), PriorError,
+         "not invariant"),
+        (lambda: InvariantPrior(HALVES, [[1, 0]], outputs=["a", "b"]), PriorError, "pair of a permutation"),
+        (lambda: InvariantPrior(Prior(HALVES, ["a", "b"]), [{"a": "c"}]), PriorError, "moves 'c'"),
+        (ProductPrior, PriorError, "symmetric priors"),
+        (lambda: IIDPrior(HALVES, 2).pairs((3, 3)), UtilityError, "has 2"),
+        (lambda: CirclePrior(4).pairs((5, 5)), UtilityError, "the circle has 4"),
+        (lambda: IIDPrior([1 - 1e-10, 1e-10], 31).pairs(), PriorError, "below 1e-300"),
+        (lambda: IIDPrior(HALVES, 3).pairs().encode([[0, 1]]), MechanismError, "one row of 3"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(
+    make: Callable[[], object], error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        make()

@@ -10,7 +10,6 @@ import pytest
 
 from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, L1Ball, Prior, design, solve
 from pmlopt.errors import InfeasibleError, SolverUnavailableError
-from pmlopt.programs.linear.added_constraints import added_rows
 from pmlopt.programs.linear.program import LinearDesign
 
 N = 9
@@ -72,8 +71,8 @@ def test_what_is_not_linear_or_too_many_is_left_to_generic_solvers() -> None:
     assert refused(program.with_constraints(peak=cp.max(matrix) <= 0.9))
     assert refused(program.with_constraints(other=matrix[0, 0] <= free, least=free <= 0.5))
     assert refused(program.with_constraints(many=matrix <= 0.9))
-    assert added_rows(program.with_constraints(few=matrix[0] <= 0.9)) is None  # N + 1 of them
-    assert added_rows(program.with_constraints(few=matrix[0, :N] <= 0.9)) is not None
+    assert program.with_constraints(few=matrix[0] <= 0.9).added_rows() is None  # N + 1 of them
+    assert program.with_constraints(few=matrix[0, :N] <= 0.9).added_rows() is not None
 
 
 def test_constraints_that_no_mechanism_meets_are_found_by_another_solver() -> None:

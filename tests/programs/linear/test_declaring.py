@@ -92,6 +92,3 @@ def test_constraints_can_be_added_at_any_time(before: str) -> None:
     expected = oracles.optimum(program.prior.pmf, program.privacy, program.table, extra, np.array([0.1]))
     assert fixed.value == pytest.approx(expected.value, abs=1e-6)
     assert solve(program).value == free.value  # the program itself is as it was
-
-
-# ---------------------------------------------------------------- files

@@ -30,19 +30,13 @@ def test_any_multipliers_bound_every_mechanism(kind: str, case: oracles.Case, sp
 @kinds
 @settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(max_size=5), share=st.floats(0.1, 1.2))
-def test_the_right_multipliers_reach_the_optimum(kind: str, case: oracles.Case, share: float) -> None:
+def test_the_right_multipliers_reach_the_optimum_and_none_pass_below(
+    kind: str, case: oracles.Case, share: float
+) -> None:
     requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), share)
     best = oracles.optimum(case.prior.pmf, requirement, case.gains)
     bound = utility_bound(case.prior, requirement, case.gains, best.multipliers)
     assert bound == pytest.approx(best.value, abs=1e-6)
-
-
-@kinds
-@settings(max_examples=25, deadline=None)
-@given(case=oracles.cases(max_size=5), share=st.floats(0.1, 1.2))
-def test_no_multipliers_pass_below_the_optimum(kind: str, case: oracles.Case, share: float) -> None:
-    requirement = oracles.requirement_at(kind, oracles.levels_of(kind, case.prior, case.matrix), share)
-    best = oracles.optimum(case.prior.pmf, requirement, case.gains)
     for spread in (0.0, 1e-4, 1e-2, 1.0):
         near = best.multipliers + spread * case.rng.normal(size=case.prior.size)
         assert utility_bound(case.prior, requirement, case.gains, near) >= best.value - 1e-9

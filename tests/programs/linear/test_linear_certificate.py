@@ -53,28 +53,17 @@ def test_every_number_is_that_of_the_matrix(privacy: Requirement, loss: bool) ->
 
 
 @each
-def test_the_exact_check_is_true_of_what_is_certified(privacy: Requirement) -> None:
+def test_the_exact_check_is_true_of_what_is_certified_and_of_nothing_else(privacy: Requirement) -> None:
     certificate = certified(privacy)
     assert certificate.verify()
     assert oracles.meets(certificate.prior, privacy, certificate.mechanism.matrix)
-
-
-@each
-def test_the_exact_check_is_false_of_a_claim_that_is_too_strong(privacy: Requirement) -> None:
-    certificate = certified(privacy)
     stronger = oracles.requirement_at(privacy.name, privacy.limits, 1 - 1e-6)
     assert not dataclasses.replace(certificate, privacy=stronger).verify()
-
-
-@each
-def test_the_exact_check_is_false_of_a_matrix_that_was_changed(privacy: Requirement) -> None:
-    certificate = certified(privacy)
-    leaking = dataclasses.replace(certificate, mechanism=Mechanism(np.eye(3)))
-    assert not leaking.verify()
     lighter = certificate.mechanism.matrix.copy()
     row, column = np.argwhere(lighter > 0.1)[0]
     lighter[row, column] -= 2.0**-50
-    assert not dataclasses.replace(certificate, mechanism=Mechanism(lighter)).verify()
+    for matrix in (np.eye(3), lighter):
+        assert not dataclasses.replace(certificate, mechanism=Mechanism(matrix)).verify()
 
 
 def test_multipliers_that_are_no_numbers_are_not_used() -> None:

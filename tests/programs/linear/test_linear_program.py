@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, cast
 
 import cvxpy as cp
@@ -86,71 +87,52 @@ def test_outputs_follow_the_prior_the_matrix_or_the_argument() -> None:
     assert design(prior, PML(0.4), gain, outputs=["only"]).mechanism.shape == (2, 1)
 
 
-@pytest.mark.parametrize("outputs", [0, -1, [], ["a", "a"], [1, 1.0]])
-def test_outputs_that_cannot_be_meant_are_refused(outputs: Any) -> None:
-    with pytest.raises(ProgramError):
-        design([0.5, 0.5], PML(0.4), ExpectedLoss(hamming), outputs)
+HALF, TABLE = [0.5, 0.5], ExpectedLoss(hamming)
 
 
-@pytest.mark.parametrize(("shape", "outputs"), [((3, 2), None), ((2, 3), 2), ((2, 2), ["a", "b", "c"])])
-def test_a_matrix_that_does_not_fit_is_refused(shape: tuple[int, int], outputs: Any) -> None:
-    with pytest.raises(UtilityError, match="shape"):
-        design([0.5, 0.5], PML(0.4), ExpectedGain(np.ones(shape)), outputs)
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        *(
+            ((HALF, PML(0.4), TABLE, outputs), ProgramError, ".")
+            for outputs in (0, -1, [], ["a", "a"], [1, 1.0])
+        ),
+        ((HALF, PML(0.4), ExpectedGain(np.ones((3, 2)))), UtilityError, "shape"),
+        ((HALF, PML(0.4), ExpectedGain(np.ones((2, 3))), 2), UtilityError, "shape"),
+        ((HALF, PML(0.4), ExpectedGain(np.ones((2, 2))), ["a", "b", "c"]), UtilityError, "shape"),
+        ((HALF, PML(0.4), ExpectedGain(np.eye(2) * 1.7e308)), UtilityError, "change its unit"),
+        ((HALF, 0.4, TABLE), PrivacyError, "."),
+        ((HALF, PML(0.4), 3), UtilityError, "."),
+    ],
+)
+def test_designs_that_cannot_be_meant_are_refused(
+    arguments: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        design(*arguments)
 
 
-def test_other_things_than_requirements_and_utilities_are_refused() -> None:
-    with pytest.raises(PrivacyError):
-        design([0.5, 0.5], 0.4, ExpectedLoss(hamming))  # type: ignore[call-overload]
-    with pytest.raises(UtilityError):
-        design([0.5, 0.5], PML(0.4), 3)  # type: ignore[call-overload]
+ADDED: list[tuple[str, Callable[[cp.Variable], Any], str]] = [
+    *((name, lambda matrix: matrix[0, 0] <= 0.5, name) for name in ("rows", "pml", "output_law", "mine")),
+    *(("odd", lambda _, thing=thing: thing, "cvxpy constraint") for thing in (True, 3.0, "P <= 1", None)),
+    ("odd", lambda matrix: cp.norm(matrix, "fro") >= 1, "DCP"),
+    ("odd", lambda matrix: cp.square(matrix[0, 0]) == 0.25, "DCP"),
+    ("odd", lambda matrix: matrix[0, 0] <= cp.Variable(name="whole", integer=True), "whole"),
+    ("odd", lambda matrix: matrix[0, 0] <= cp.Variable(name="whole", boolean=True), "whole"),
+    ("odd", lambda matrix: matrix[0, 0] <= cp.Parameter(name="cap"), "'odd'"),
+    ("odd", lambda matrix: cp.FiniteSet(matrix[0, 0], [0.1, 0.2]), "'odd'"),
+    ("odd", lambda matrix: matrix[0, 0] <= cp.real(cp.Variable(complex=True)), "'odd'"),
+]
 
 
-@pytest.mark.parametrize("name", ["rows", "pml", "output_law", "mine"])
-def test_a_name_that_is_taken_is_refused(name: str) -> None:
+@pytest.mark.parametrize(("name", "constraint", "message"), ADDED)
+def test_constraints_that_cannot_be_taken_are_refused(
+    name: str, constraint: Callable[[cp.Variable], Any], message: str
+) -> None:
     program = small()
     program = program.with_constraints(mine=program.mechanism[0, 0] <= 0.6)
-    with pytest.raises(ProgramError, match=name):
-        program.with_constraints(**{name: program.mechanism[0, 0] <= 0.5})
-
-
-@pytest.mark.parametrize("thing", [True, 3.0, "P <= 1", None])
-def test_other_things_than_constraints_are_refused(thing: Any) -> None:
-    with pytest.raises(ProgramError, match="cvxpy constraint"):
-        small().with_constraints(mine=thing)
-
-
-def test_constraints_that_are_not_convex_are_refused() -> None:
-    program = small()
-    with pytest.raises(ProgramError, match="DCP"):
-        program.with_constraints(mine=cp.norm(program.mechanism, "fro") >= 1)
-    with pytest.raises(ProgramError, match="DCP"):
-        program.with_constraints(mine=cp.square(program.mechanism[0, 0]) == 0.25)
-
-
-@pytest.mark.parametrize("kind", ["integer", "boolean"])
-def test_integer_variables_are_refused(kind: str) -> None:
-    program = small()
-    whole = cp.Variable(name="whole", **{kind: True})
-    with pytest.raises(ProgramError, match="whole"):
-        program.with_constraints(mine=program.mechanism[0, 0] <= whole)
-
-
-@pytest.mark.parametrize("kind", ["parameter", "finite set", "complex"])
-def test_constraints_that_cannot_be_certified_are_refused(kind: str) -> None:
-    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
-    entry = program.mechanism[0, 0]
-    constraint = {
-        "parameter": entry <= cp.Parameter(name="cap"),
-        "finite set": cp.FiniteSet(entry, [0.1, 0.2]),
-        "complex": entry <= cp.real(cp.Variable(complex=True)),
-    }[kind]
-    with pytest.raises(ProgramError, match="'odd'"):
-        program.with_constraints(odd=constraint)
-
-
-def test_a_utility_past_every_unit_is_refused() -> None:
-    with pytest.raises(UtilityError, match="change its unit"):
-        design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2) * 1.7e308))
+    with pytest.raises(ProgramError, match=message):
+        program.with_constraints(**{name: constraint(program.mechanism)})
 
 
 def test_what_all_outputs_share_is_taken_off() -> None:

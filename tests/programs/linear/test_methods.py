@@ -12,7 +12,7 @@ from pmlopt import PML, ExpectedGain, ExpectedLoss, MetricPrivacy, Prior, design
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.closed_form import KnownOptimum
+from pmlopt.programs.linear.certifying import KnownOptimum
 from pmlopt.programs.linear.methods import QUESTION, SIMPLEX_ENTRIES, Start
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.question import Method

@@ -10,7 +10,6 @@ import pytest
 from pmlopt import LDP, LIP, PML, ExpectedGain, L1Ball, MaximalLeakage, MinimumMass, Prior, design, solve
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.certificate import Restart
-from pmlopt.programs.linear.structured import task_of
 from pmlopt.solvers.structured.points import pushed
 
 PRIOR = Prior(np.random.default_rng(3).dirichlet(np.full(30, 2.0)))
@@ -34,7 +33,7 @@ def kinds(epsilon: float) -> list[Requirement]:
 @pytest.mark.parametrize("ahead", [1.1, 0.9])
 def test_a_neighbours_point_is_pushed_strictly_inside(kind: int, ahead: float) -> None:
     before = solve(design(PRIOR, kinds(1.0)[kind], ExpectedGain(GAINS)), "structured")
-    task = task_of(design(PRIOR, kinds(ahead)[kind], ExpectedGain(GAINS)))
+    task = design(PRIOR, kinds(ahead)[kind], ExpectedGain(GAINS)).task()
     assert task is not None
     start = pushed(task, before.restart.arrays)
     assert start is not None
@@ -74,7 +73,7 @@ def test_a_start_that_has_not_paid_is_not_taken_again(taken: tuple[int, int], wa
 
 
 def test_what_does_not_fit_is_no_start() -> None:
-    task = task_of(design(PRIOR, PML(1.0), ExpectedGain(GAINS)))
+    task = design(PRIOR, PML(1.0), ExpectedGain(GAINS)).task()
     assert task is not None
     arrays = solve(design(PRIOR, PML(1.0), ExpectedGain(GAINS[:, :20])), "structured").restart.arrays
     assert pushed(task, arrays) is None

@@ -210,6 +210,3 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
     assert result.value == pytest.approx(expected, abs=1e-6)
     (line,) = result.attempts
     assert line.startswith("structured: numerical trouble: of no use, certified gap")
-
-
-# ---------------------------------------------------------------- starts

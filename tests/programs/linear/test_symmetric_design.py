@@ -302,34 +302,37 @@ def test_a_certificate_that_was_changed_is_refused() -> None:
     assert not replace(certificate, mechanism=changed).verify()
 
 
-def test_what_is_not_invariant_is_refused() -> None:
-    with pytest.raises(UtilityError, match=r"4 on the pair \(4, 0\), and 4\.5"):
-        design(MIRRORED, PML(0.3), ExpectedLoss(lambda x, y: abs(x - y) + 0.5 * (x == 0)))
-    with pytest.raises(UtilityError, match="not invariant"):
-        design(IIDPrior([0.5, 0.5], 24), PML(0.3), ExpectedLoss(lambda x, y: abs(x[0] - y[0])))
-    with pytest.raises(UtilityError, match="reflections=False"):
-        design(CirclePrior(5), PML(0.3), DisplacementLoss([0, 1, 2, 3, 4]))
-    with pytest.raises(PrivacyError, match="generator 0 takes its bound 0"):
-        design(MIRRORED, PML([0.1, 0.2, 0.3, 0.4, 0.5]), DISTANCE)
-    with pytest.raises(PrivacyError, match="not invariant"):
-        design(MIRRORED, PML(0.3, over=Box([0.0, 0.0, 0.0, 0.0, 0.1], [1.0] * 5)), DISTANCE)
-    with pytest.raises(PrivacyError, match="not invariant"):
-        design(MIRRORED, PML(0.3, over=L1Ball([0.1, 0.2, 0.3, 0.2, 0.2], 0.1)), DISTANCE)
+BITS = IIDPrior([0.5, 0.5], 2)
 
 
-def test_what_has_no_form_by_orbits_is_refused() -> None:
-    bits = IIDPrior([0.5, 0.5], 2)
-    with pytest.raises(PrivacyError, match="symmetric priors take PML"):
-        design(bits, MaximalLeakage(0.5), HAMMING)
-    with pytest.raises(PrivacyError, match="no form by orbits"):
-        design(bits, PML(0.5, over=ConvexHull([[0.25] * 4, [0.1, 0.4, 0.4, 0.1]])), HAMMING)
-    with pytest.raises(PrivacyError, match="lists its letters"):
-        design(bits, RatioBound(np.eye(4), np.full((4, 4), 0.25), 0.5), HAMMING)
-    with pytest.raises(PrivacyError, match="3 orbits"):
-        design(bits, PML([0.1, 0.2]), HAMMING)
-    with pytest.raises(PrivacyError, match="on 5 letters, and the prior on 4"):
-        design(bits, PML(0.5, over=MinimumMass(5, 0.1)), HAMMING)
-    with pytest.raises(ProgramError, match="leave them out"):
-        design(bits, PML(0.5), HAMMING, outputs=3)
-    with pytest.raises(UtilityError, match="too many letters"):
-        design(IIDPrior([0.5, 0.5], 14), PML(0.5), ExpectedLoss(np.zeros((2**14, 2))))
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((MIRRORED, PML(0.3), ExpectedLoss(lambda x, y: abs(x - y) + 0.5 * (x == 0))), UtilityError,
+         r"4 on the pair \(4, 0\), and 4\.5"),
+        ((IIDPrior([0.5, 0.5], 24), PML(0.3), ExpectedLoss(lambda x, y: abs(x[0] - y[0]))), UtilityError,
+         "not invariant"),
+        ((CirclePrior(5), PML(0.3), DisplacementLoss([0, 1, 2, 3, 4])), UtilityError, "reflections=False"),
+        ((MIRRORED, PML([0.1, 0.2, 0.3, 0.4, 0.5]), DISTANCE), PrivacyError, "generator 0 takes its bound 0"),
+        ((MIRRORED, PML(0.3, over=Box([0.0, 0.0, 0.0, 0.0, 0.1], [1.0] * 5)), DISTANCE), PrivacyError,
+         "not invariant"),
+        ((MIRRORED, PML(0.3, over=L1Ball([0.1, 0.2, 0.3, 0.2, 0.2], 0.1)), DISTANCE), PrivacyError,
+         "not invariant"),
+        ((BITS, MaximalLeakage(0.5), HAMMING), PrivacyError, "symmetric priors take PML"),
+        ((BITS, PML(0.5, over=ConvexHull([[0.25] * 4, [0.1, 0.4, 0.4, 0.1]])), HAMMING), PrivacyError,
+         "no form by orbits"),
+        ((BITS, RatioBound(np.eye(4), np.full((4, 4), 0.25), 0.5), HAMMING), PrivacyError,
+         "lists its letters"),
+        ((BITS, PML([0.1, 0.2]), HAMMING), PrivacyError, "3 orbits"),
+        ((BITS, PML(0.5, over=MinimumMass(5, 0.1)), HAMMING), PrivacyError,
+         "on 5 letters, and the prior on 4"),
+        ((BITS, PML(0.5), HAMMING, 3), ProgramError, "leave them out"),
+        ((IIDPrior([0.5, 0.5], 14), PML(0.5), ExpectedLoss(np.zeros((2**14, 2)))), UtilityError,
+         "too many letters"),
+    ],
+)  # fmt: skip
+def test_what_is_not_invariant_or_has_no_form_by_orbits_is_refused(
+    arguments: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        design(*arguments)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 from oracles.designs import random_prior
-from programs.least_leakage.test_least_leakage import EXAMPLE, assert_proved, counting_order
+from programs.least_leakage.test_least_leakage import EXAMPLE, ROTATED, assert_proved, counting_order
 
 from pmlopt import (
     AllPriors,
@@ -134,23 +134,20 @@ def test_a_matrix_from_elsewhere_is_judged_by_the_lowest_rank_that_it_emits() ->
         certify(program, np.eye(3))
 
 
-CLAIMED = solve(best_worst_case([0.6, 0.2, 0.2], [[3, 2, 1], [1, 3, 2], [2, 1, 3]], 1.0)).certificate
+CLAIMED = solve(best_worst_case([0.6, 0.2, 0.2], EXAMPLE, 1.0)).certificate
 
 
 def test_a_mechanism_is_no_start_and_multipliers_prove_nothing() -> None:
-    program = best_worst_case([0.6, 0.2, 0.2], [[3, 2, 1], [1, 3, 2], [2, 1, 3]], 1.0)
+    program = best_worst_case([0.6, 0.2, 0.2], EXAMPLE, 1.0)
     with pytest.raises(ProgramError, match="leave out the mechanism"):
         solve(program, warm_start=np.eye(3))
     with pytest.raises(ProgramError, match="no multipliers"):
         certify(program, np.eye(3), np.ones(3))
-    noisy = CLAIMED.mechanism.matrix + np.where(np.array([[3, 2, 1], [1, 3, 2], [2, 1, 3]]) == 1, 1e-17, 0.0)
+    noisy = CLAIMED.mechanism.matrix + np.where(np.array(EXAMPLE) == 1, 1e-17, 0.0)
     assert certify(program, noisy).value == 2.0
 
 
 # ---------------------------------------------------------------- at the levels themselves
-
-
-ROTATED = [[4, 3, 2, 1], [1, 4, 3, 2], [2, 1, 4, 3], [3, 2, 1, 4]]
 
 
 @pytest.mark.parametrize(

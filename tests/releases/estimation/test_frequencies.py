@@ -161,7 +161,7 @@ def test_a_deficient_mechanism_estimates_what_its_rank_allows() -> None:
 def test_the_planned_people_make_intervals_as_narrow_as_asked(intervals: Intervals) -> None:
     people = people_needed(TRUE, P, 0.02, workload="prefix", intervals=intervals)
     counts = np.rint(people * (TRUE @ P))
-    ends = estimate(P, counts, intervals=intervals, workload="prefix", prior=TRUE)
+    ends = estimate(P, counts, intervals=intervals, workload="prefix", expected=TRUE)
     widths = [np.ptp(ends._ends(0.95, 3, intervals), axis=1).max() / 2]  # before they end at 0 and 1
     assert widths == pytest.approx([0.02], rel=1e-2)
     assert half_width(TRUE, P, people, workload="prefix", intervals=intervals) <= 0.02

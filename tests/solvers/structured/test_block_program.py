@@ -10,7 +10,6 @@ from oracles.blocks import least_cost_within, random_mask
 from oracles.designs import random_prior
 
 from pmlopt import LDP, PML, ExpectedGain, Prior, design
-from pmlopt.programs.linear.structured import task_of
 from pmlopt.solvers.structured.block import Border
 from pmlopt.solvers.structured.block_program import Task, attainable
 from pmlopt.solvers.structured.interior_point import minimise
@@ -22,7 +21,7 @@ def some_task(rng: np.random.Generator) -> Task:
     program = design(
         Prior(random_prior(rng, n)), PML(float(rng.uniform(0.2, 1.5))), ExpectedGain(rng.random((n, m)))
     )
-    task = task_of(program)
+    task = program.task()
     assert task is not None
     return task
 
@@ -78,7 +77,7 @@ def test_constraints_on_the_matrix(seed: int) -> None:
 
 
 def test_zeros_need_a_lower_end_of_zero() -> None:
-    task = task_of(design(Prior.uniform(3), LDP(1.0), ExpectedGain(np.eye(3))))
+    task = design(Prior.uniform(3), LDP(1.0), ExpectedGain(np.eye(3))).task()
     assert task is not None
     with pytest.raises(ValueError, match="lower ends"):
         replace(task, allowed=np.eye(3, dtype=bool))

@@ -14,7 +14,6 @@ from oracles.blocks import WIDE, wide
 from oracles.designs import FloatArray, random_prior
 
 from pmlopt import ExpectedGain, Prior, design
-from pmlopt.programs.linear.structured import task_of
 from pmlopt.solvers.structured.block import Border
 from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.interior_point import _iterate
@@ -33,7 +32,7 @@ def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> Task:
     epsilon = float(rng.uniform(0.1, 3))
     basis = kind if kind in KINDS else "pml"
     privacy = wide(kind, prior, rng, epsilon) if kind in WIDE else bounded(basis, prior, rng).at(epsilon)
-    task = task_of(design(prior, privacy, ExpectedGain(rng.normal(size=(n, m)))))
+    task = design(prior, privacy, ExpectedGain(rng.normal(size=(n, m)))).task()
     assert task is not None
     if kind in ("border", "short"):
         border = Border.of(rng.normal(size=(3, n, m)), rng.normal(size=3), np.array([True, False, False]))
@@ -319,7 +318,7 @@ def test_masses_next_to_nothing_leave_the_rows_in_order(seed: int) -> None:
     rng = np.random.default_rng(seed)
     prior = Prior.uniform(10)
     privacy = bounded("mass", prior, rng, 1e-4).at(2.0)
-    task = task_of(design(prior, privacy, ExpectedGain(rng.random((10, 8)))))
+    task = design(prior, privacy, ExpectedGain(rng.random((10, 8)))).task()
     assert task is not None
     point = centre(task)
     for _ in range(6):

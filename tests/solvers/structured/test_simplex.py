@@ -13,7 +13,6 @@ from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.model.utility import hamming
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.linear.structured import task_of
 from pmlopt.solvers import highs
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.outcome import Options, Outcome
@@ -45,7 +44,7 @@ def near(kind: str, shift: float, n: int = 8) -> LinearDesign:
 
 
 def tasked(program: LinearDesign) -> Task:
-    task = task_of(program)
+    task = program.task()
     assert task is not None
     return task
 

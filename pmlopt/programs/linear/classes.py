@@ -29,6 +29,7 @@ class PairClasses:
     Attributes:
         orbits: the classes, with their sizes.
         table: (N, M) the class of each pair.
+        output_names: the first output of each class.
         prior: on the letters.
 
     Source: [grohe2014dimension], equitable partitions of linear programs.
@@ -36,28 +37,12 @@ class PairClasses:
 
     orbits: PairOrbits
     table: IntArray
-    letter: IntArray
-    output: IntArray
+    output_names: list[int]
     prior: Prior
 
     def cells(self, place: int) -> Cells:
         """The classes of letters as one output of a class meets them."""
-        part = self.orbits.of_output(place)
-        column = int(np.argmax(self.output == place))
-        return Cells(
-            self.orbits.prior(place),
-            self.orbits.letter[part],
-            self.orbits.counts[part],
-            self.orbits.letters,
-            self.table[:, column] - part.start,
-            self.prior,
-            self.prior,
-        )
-
-    @property
-    def output_names(self) -> list[int]:
-        """The first output of each class."""
-        return [int(np.argmax(self.output == place)) for place in range(len(self.orbits.outputs))]
+        return self.orbits.cells(place, self.prior, self.prior, self.table[:, self.output_names[place]])
 
 
 def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | None:
@@ -97,25 +82,8 @@ def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | No
     if len(different) > most:
         return None
     places = places.reshape(table.shape)
-    outputs = np.bincount(output)
-    own = different // len(kinds)
-    counts = np.bincount(places.ravel()) // outputs[own // (letter.max() + 1)]
-    firsts = np.unique(letter, return_index=True)[1]
-    weights = prior.weights
-    return PairClasses(
-        PairOrbits(
-            letters=tuple(np.bincount(letter).tolist()),
-            weights=tuple(weights[x] for x in firsts.tolist()),
-            outputs=tuple(outputs.tolist()),
-            letter=own % (letter.max() + 1),
-            output=own // (letter.max() + 1),
-            counts=tuple(counts.tolist()),
-        ),
-        places,
-        letter,
-        output,
-        prior,
-    )
+    orbits = PairOrbits.of_listed(letter, output, places, prior.weights)
+    return PairClasses(orbits, places, np.unique(output, return_index=True)[1].tolist(), prior)
 
 
 def _signatures(values: IntArray, colours: IntArray, kinds: int) -> Any:

@@ -1,0 +1,247 @@
+"""The programs of a least leakage at one level each: linear ones, in units that keep the digits of rare
+letters, and the best that a level allows, by the interior point method of designs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.errors import MechanismError
+from pmlopt.model.privacy import PML
+from pmlopt.model.utility import ExpectedGain
+from pmlopt.programs.exact.repair import roughly
+from pmlopt.programs.least_leakage.certificate import Multipliers
+from pmlopt.programs.least_leakage.program import LeastLeakage
+from pmlopt.programs.linear import structured
+from pmlopt.programs.linear.program import LinearDesign, linear_design
+from pmlopt.solvers import highs
+from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.outcome import Options, one_thread
+from pmlopt.solvers.parametric_program import MovingModel, MovingPart
+from pmlopt.solvers.structured.block import mean_block
+from pmlopt.solvers.structured.block_program import Task, attainable
+from pmlopt.solvers.structured.interior_point import minimise
+from pmlopt.solvers.structured.points import centre
+from pmlopt.solvers.two_sided_search import Answer
+
+LEAST_COEFFICIENT = 4e-12
+"""The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros."""
+
+
+class LevelProgram:
+    """Mechanisms of a level that emit allowed pairs only: those that are least short, or that gain most.
+
+    With `s = e^-epsilon` the entries of P on allowed pairs, the largest entry v of each output and what each
+    row is short of one, all non-negative, are the variables, under
+
+        sum_y P[x,y] + short[x] = 1,    P[x,y] <= v[y],    s v[y] <= sum_x p[x] P[x,y].
+
+    Without a floor on the expectation it minimises the mean of `short`: 0 where there is such a mechanism.
+    With one it maximises the expected gain, and `short` costs more than any output.
+
+    A floor of c on the expected gain (of gains at most 0) leaves no room for entries above
+    `c / (p[x] g[x,y])`, which may be 1e-8 where the floor is about a rare letter. Each entry is in units of
+    this, and each row in units of what it can hold, since a solver's tolerances are absolute. On orbits of
+    pairs sums count the pairs of each, and entries are lifts.
+
+    Over a set `{T z: z >= 0, A z <= b}` of priors (some rows are equations) the least mean of a column v is
+    by duality the largest `<b, d>` with `A' d <= T' v`, d <= 0 (or free). With d for each output, the last
+    rows are `A' d[y] <= T' P[:,y]` and `s v[y] <= <b, d[y]>`. The multipliers z of the first of these are for
+    each output those of a prior of the set, times a number: with those of the rows' sums they prove the bound
+    of `largest_share`.
+    """
+
+    def __init__(self, program: LeastLeakage) -> None:
+        self.program, self._masses = program, program.masses
+        self._set = None if program.over is None else program.over.polytope
+        self._letter, self._output, self._in_row, p = program.columns.pairs(program.allowed)
+        n, m, k = len(program.columns.masses), len(self._masses), len(self._letter)
+        # the numbers of rows, outputs and entries, and of d and its rows for each output
+        self._size = n, m, k, *((0, 0) if self._set is None else self._set.rows.shape)
+        self._loss, self._most = self._losses(p)
+        with np.errstate(divide="ignore"):
+            unit = np.clip(self._most / self._loss, LEAST_COEFFICIENT, 1.0)
+        part = LEAST_COEFFICIENT * np.bincount(self._output, p * unit, m)[self._output] / p
+        self._unit = np.minimum(1.0, np.maximum(unit, part))
+        self._peaks = k + np.arange(m)
+        peak = np.zeros(m)
+        np.maximum.at(peak, self._output, self._unit)
+        peak = np.where(peak > 0, peak, 1.0)
+        mass = np.ones(m) if self._set is not None else np.bincount(self._output, p * self._unit, m)
+        mass = np.where(mass > 0, mass, 1.0)
+        levels = n + k + m * self._size[4] + np.arange(m)
+        self.model = MovingModel(
+            self._model(levels, peak, p * self._unit / mass[self._output]),
+            MovingPart(levels, self._peaks, np.zeros(m), peak / mass),
+        )
+
+    def _losses(self, p: FloatArray) -> tuple[FloatArray, float]:
+        """(K,) what each pair takes from the expected gain, and how much the floor allows in all."""
+        floor = self.program.floor
+        if floor is None:
+            return np.zeros(len(p)), 1.0
+        return p * np.abs(floor.gains[self.program.allowed]), -floor.relaxed
+
+    def _model(self, levels: IntArray, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
+        """Columns: entries, largest entries, d, shortfalls. Rows: sums, largest entries, set, levels."""
+        from scipy import sparse
+
+        n, m, k, count, _ = self._size
+        short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
+        entry, shorts, total = np.arange(k), k + m + m * count + np.arange(n), int(levels[-1]) + 1
+        parts = [  # rows, columns and coefficients
+            (self._letter, entry, self._in_row * self._unit),
+            (n + entry, entry, np.ones(k)),
+            (n + entry, k + self._output, -peak[self._output] / self._unit),
+            (levels, self._peaks, np.ones(m)),
+            (np.arange(n), shorts, np.ones(n)),
+            *([(levels[self._output], entry, -share)] if self._set is None else self._of_set(levels)),
+        ]
+        rows, columns, values = (np.concatenate(several) for several in zip(*parts, strict=True))
+        system = sparse.csc_array((values, (rows, columns)), shape=(total, k + m + m * count + n))
+        ends = np.where(np.arange(total) < n, 1.0, 0.0)
+        free = np.zeros(0, dtype=bool) if self._set is None else np.tile(self._set.equal, m)
+        below, above = np.zeros(system.shape[1]), np.full(system.shape[1], np.inf)
+        below[k + m : shorts[0]], above[k + m : shorts[0]] = -np.inf, np.where(free, np.inf, 0.0)
+        losses = self._loss * self._unit / self._most
+        return highs.columnwise(
+            np.concatenate([losses, np.zeros(m + m * count), np.full(n, short)]),
+            (below, above),
+            (np.where(np.arange(total) < n, ends, -np.inf), ends),
+            (system.indptr.astype(np.int32), system.indices.astype(np.int32), system.data),
+        )
+
+    def _of_set(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
+        """What the set of priors brings: the columns in its coordinates, and d in these and in the levels."""
+        from scipy import sparse
+
+        assert self._set is not None
+        n, m, k, _, size = self._size
+        each, part = np.nonzero(self._set.parts[self._letter] != 0)
+        column = self._output[each] * size + part, each, -self._set.parts[self._letter[each], part]
+        dual = sparse.coo_array(sparse.kron(sparse.eye_array(m), self._set.rows.T))
+        right = sparse.coo_array(sparse.kron(sparse.eye_array(m), -self._set.right[None, :]))
+        return [
+            (n + k + column[0], column[1], column[2]),
+            (n + k + dual.coords[0], k + m + dual.coords[1], dual.data),
+            (levels[right.coords[0]], k + m + right.coords[1], right.data),
+        ]
+
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
+        """The optimum at a share e^-epsilon."""
+        program, (n, m, k, _, size) = self.program, self._size
+        # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
+        closed = self._masses < share * (1 - 1e-12)
+        self.model.fix(self._peaks, closed)
+        point = self.model.solve(share, clock)
+        rows, gaining = point.duals[:n] / program.columns.masses, program.floor is not None
+        laws = None
+        if self._set is not None:
+            parts = np.maximum(-point.duals[n + k : n + k + m * size], 0.0)
+            laws = self._set.parts @ parts.reshape(m, -1).T
+            laws[:, closed] = 0.0  # their multipliers mean nothing
+        return Answer(
+            point=program.placed(point.values[:k] * self._unit),
+            proof=Multipliers(self._most * rows, 1.0) if gaining else Multipliers(rows, laws=laws),
+            missing=point.optimum - 1 if gaining else point.optimum,
+            slope=point.slope,
+        )
+
+
+DESIGN_TOLERANCE = 1e-10
+"""The gap of each design, as a share of what the choice of outputs can change: a tenth of what a level that
+is proved to 1e-9 needs, and as fine as the interior point method gets."""
+
+MASS_TOLERANCE = 1e-11
+"""The gap of each largest mass, which is 1 where a level suffices."""
+
+
+class GainWithin:
+    """The best expected gain within one level after another, each from the point that the last one left."""
+
+    def __init__(self, program: LeastLeakage) -> None:
+        assert program.floor is not None
+        self.program, self.floor, self.iterations = program, program.floor, 0
+        self.utility = ExpectedGain(program.floor.gains)
+        self._left: Mapping[str, NDArray[Any]] | None = None
+
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
+        """The best expected gain at a share e^-epsilon."""
+        prior = self.program.prior
+        design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
+        task = design.task()
+        if task is None:
+            raise ArithmeticError("a level of 0 has no inside")
+        outcome = structured.run(design, task, Options(clock, DESIGN_TOLERANCE), self._left)
+        self._left = outcome.restart or None
+        self.iterations += outcome.iterations or 0
+        if outcome.found is None or outcome.found.multipliers is None:
+            raise ArithmeticError(outcome.message)
+        try:
+            matrix = roughly(prior, design.privacy, outcome.found.matrix)
+        except MechanismError as cause:
+            raise ArithmeticError(str(cause)) from cause
+        worth = outcome.found.multipliers + design.offsets
+        return Answer(
+            point=matrix,
+            proof=Multipliers(-worth, 1.0),
+            missing=self.floor.relaxed - design.utility.value(prior, matrix),
+            slope=_slope(design, matrix, worth, share),
+        )
+
+
+def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float) -> float:
+    """By how much the best expected gain falls with the share.
+
+    With the multipliers w of the rows it is `<p, w>` plus the mean over outputs of the largest mean of g - w
+    over a share s of the letters. The derivative of that in s is what the last letter in it has beyond the
+    mean, over s.
+    """
+    p = design.prior.pmf
+    over = design.table - worth[:, None]
+    order = np.argsort(-over, axis=0, kind="stable")
+    last = (np.cumsum(p[order], axis=0) < share).sum(axis=0)
+    at = order[np.minimum(last, len(p) - 1), np.arange(matrix.shape[1])]
+    law = p @ matrix
+    means = (p[:, None] * over * matrix).sum(axis=0)  # law times the largest mean
+    return float((means - law * over[at, np.arange(len(law))]).sum() / share)
+
+
+class MassWithin:
+    """How much of the rows allowed pairs can fill within one level after another."""
+
+    def __init__(self, program: LeastLeakage) -> None:
+        self.program, self.iterations = program, 0
+
+    def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
+        """The largest mass `sum_xy p[x] P[x,y]` at a share e^-epsilon, where rows may stay short."""
+        prior = self.program.prior
+        block = mean_block(prior.pmf, share)
+        if block is None:
+            raise ArithmeticError("a level of 0 has no inside")
+        allowed = attainable(block, self.program.allowed)
+        scale = float(prior.pmf.max())
+        costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
+        task = Task(prior, costs, scale, block, allowed, short=True)
+        with one_thread():
+            ending = minimise(
+                task, centre(task), lambda point: point.gap, MASS_TOLERANCE / scale, clock=clock
+            )
+        self.iterations += ending.iterations
+        point = ending.point
+        matrix, _ = point.parts(task.allowed, task.hinged)
+        missing = max(0.0, 1 - float((prior.pmf @ matrix).sum()))
+        slope = scale * abs(float((point.means * point.scalars).sum()))
+        return Answer(
+            point=matrix,
+            proof=Multipliers(1 - task.multipliers(point.rows)),
+            missing=missing,
+            slope=slope if missing > MASS_TOLERANCE else math.nan,  # where all fits, nothing tells the root
+        )

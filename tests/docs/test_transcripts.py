@@ -1,0 +1,31 @@
+"""The transcripts of the documentation, run from an empty folder and compared line by line."""
+
+from __future__ import annotations
+
+import doctest
+import shlex
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from documents import ROOT, blocks, printed_file
+
+from pmlopt.cli import main
+
+PAGE = ROOT / "docs" / "transcripts.md"
+SAME = doctest.OutputChecker()
+
+
+def test_the_transcripts_are_what_the_commands_print(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    steps = [step for block in blocks(PAGE.read_text()) for step in ("\n" + block.code).split("\n$ ")[1:]]
+    assert len(steps) == 11
+    for step in steps:
+        command, _, wanted = step.partition("\n")
+        if command.startswith("printf "):
+            path, text = printed_file(command)
+            path.write_text(text)
+            continue
+        printed = CliRunner().invoke(main, shlex.split(command)[1:]).output
+        flags = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+        assert SAME.check_output(wanted + "\n", printed, flags), f"{command}\n{printed}"
