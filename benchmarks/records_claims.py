@@ -10,6 +10,7 @@ from common import FloatArray
 from pmlopt import Alternating, ldp_level, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.model.queries import ModularSum, Weight
+from pmlopt.model.queries.record_leakage_measures import divergences
 from pmlopt.programs.record_leakage import alternating as steps
 
 BIT = math.log(2)
@@ -103,7 +104,7 @@ def stopping_rule() -> list[str]:
     for accuracy in (1e-3, 1e-6):
         law, price, last, value, rounds = start, 0.0, -math.inf, 0.0, 0
         while abs(value - last) >= accuracy:
-            worth = (steps.divergences(law, laws) + price * (inner - np.log(law))) / (1 + price)
+            worth = (divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
             law = law * np.exp(worth)
             law /= law.sum()
             uncertain = float(steps.entropies(law) + law @ inner)

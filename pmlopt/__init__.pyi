@@ -57,7 +57,7 @@ from .programs.envelope_design.program import envelope_design as envelope_design
 from .programs.least_leakage.program import least_leakage as least_leakage
 from .programs.least_leakage.program import worst_case_utility as worst_case_utility
 from .programs.program import Program as Program
-from .programs.record_leakage.methods import Alternating as Alternating
+from .programs.record_leakage.alternating import Alternating as Alternating
 from .programs.record_leakage.methods import BranchAndBound as BranchAndBound
 from .programs.record_leakage.program import record_leakage as record_leakage
 from .programs.result import Result as Result

@@ -20,6 +20,7 @@ from pmlopt.solvers.structured.block import Block
 
 if TYPE_CHECKING:
     import cvxpy as cp
+    from scipy import sparse
 
 LARGEST_RATIO_EXPONENT = 700.0
 """The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
@@ -198,7 +199,6 @@ class Ratios:
             factor: from e^-exponent to the factor of the numerator.
         """
         import cvxpy as cp
-        from scipy import sparse
 
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}
@@ -208,13 +208,17 @@ class Ratios:
             constraints["products"] = self._floats @ mechanism == products
             variables["products"] = products
             sides = cp.vstack([mechanism, products])
+        return {**constraints, "pairs": self.system(factor) @ sides <= 0}, variables
+
+    def system(self, factor: Callable[[float], float]) -> sparse.csr_array:
+        """(K, N + R) the pairs as rows, at most zero: of a column's entries, and of its products."""
+        from scipy import sparse
+
         k, every = len(self.exponents), self.size + len(self._floats)
         keep = np.array([factor(math.exp(-exponent)) for exponent in self.exponents.tolist()])
         places = np.arange(k)
-        system = sparse.csr_array((keep, (places, self.above)), (k, every)) - sparse.csr_array(
-            (np.ones(k), (places, self.below)), (k, every)
-        )
-        return {**constraints, "pairs": system @ sides <= 0}, variables
+        above = sparse.csr_array((keep, (places, self.above)), (k, every))
+        return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
 
     def products(self, matrix: FloatArray) -> FloatArray:
         """(R, M) the products of the rows, over their scales."""

@@ -184,11 +184,15 @@ class Requirement(Record, ABC):
         raise PrivacyError(f"{self!r} is not a bound on each column by linear rows")
 
     def _pairs(self, prior: Prior) -> Ratios:
-        """The list of ratio bounds under a prior on the right letters."""
+        """The list of ratio bounds under a prior on the right letters; that of the last prior is kept."""
+        known: tuple[Prior, Ratios] | None = self.__dict__.get("_last_pairs")
+        if known is not None and known[0] is prior:
+            return known[1]
         self.check(prior)
         found = self.ratios(prior.pmf)
         if found is None:
             raise PrivacyError(f"{self!r} is no list of ratio bounds, from which all else would follow")
+        object.__setattr__(self, "_last_pairs", (prior, found))
         return found
 
     def __and__(self, other: Requirement) -> Requirement:

@@ -275,7 +275,7 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
     level = _level(epsilon)
     numbers, widest = numbers_of(query), query.sensitivity
     if widest == 0:
-        return Mechanism(np.eye(len(numbers)), query.values, query.values)
+        return _answering(query, np.eye(len(numbers)))
     edges = np.concatenate([[-np.inf], (numbers[1:] + numbers[:-1]) / 2, [np.inf]])
     with np.errstate(over="ignore"):
         away = np.abs(edges - numbers[:, None]) / widest * level
@@ -283,7 +283,7 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
     # a tail of one side times its share up to the next threshold: no difference of numbers that are close
     matrix = np.exp(-np.minimum(away[:, 1:], away[:, :-1])) / 2 * -np.expm1(-width)
     np.fill_diagonal(matrix, -(np.expm1(-away[:, 1:]) + np.expm1(-away[:, :-1])).diagonal() / 2)
-    return Mechanism(matrix / matrix.sum(axis=1, keepdims=True), query.values, query.values)
+    return _answering(query, matrix)
 
 
 def exponential(query: Query, epsilon: float, score: Literal["match", "distance"] = "match") -> Mechanism:
@@ -315,7 +315,7 @@ def exponential(query: Query, epsilon: float, score: Literal["match", "distance"
         raise PrivacyError(f"the score is {score!r}: write match or distance")
     numbers, widest = numbers_of(query), query.sensitivity
     if widest == 0:
-        return Mechanism(np.eye(len(numbers)), query.values, query.values)
+        return _answering(query, np.eye(len(numbers)))
     with np.errstate(over="ignore"):
         return _softmax(query, np.abs(numbers - numbers[:, None]) / widest * (-level / 2))
 
@@ -328,5 +328,8 @@ def _level(epsilon: float) -> float:
 
 
 def _softmax(query: Query, scores: FloatArray) -> Mechanism:
-    weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return _answering(query, np.exp(scores - scores.max(axis=1, keepdims=True)))
+
+
+def _answering(query: Query, weights: FloatArray) -> Mechanism:
     return Mechanism(weights / weights.sum(axis=1, keepdims=True), query.values, query.values)

@@ -8,13 +8,14 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise, product
+from itertools import chain, product
 from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.data.symmetry.types import compositions
 from pmlopt.errors import QueryError
 from pmlopt.model.queries.query import (
     LARGEST_COUNTS,
@@ -123,8 +124,16 @@ class Explicit(Query):
         return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])
 
 
+class Counted(Query):
+    """A query by formula, which does not tell records of one kind apart."""
+
+    @property
+    def exchangeable(self) -> tuple[int, ...]:
+        return self.kinds
+
+
 @dataclass(frozen=True, init=False)
-class ModularSum(Query):
+class ModularSum(Counted):
     """The sum of n records modulo m, `f(x) = x_1 + ... + x_n mod m`; parity for m = 2 and binary records.
 
     Counts are found by convolution, in logarithms: log2(n) of them, m^2 terms each.
@@ -182,10 +191,6 @@ class ModularSum(Query):
     def kinds(self) -> tuple[int, ...]:
         return tuple(self.sizes.index(size) for size in dict.fromkeys(self.sizes))
 
-    @property
-    def exchangeable(self) -> tuple[int, ...]:
-        return self.kinds
-
     def log_counts(self, record: int) -> FloatArray:
         size = self.sizes[checked_record(self, record)]
         others = self._others(size)
@@ -205,14 +210,10 @@ class ModularSum(Query):
         times[size] -= 1
         found = np.where(np.arange(self.modulus) == 0, 0.0, -np.inf)
         for letters, repeats in sorted(times.items()):
-            one = np.bincount(np.arange(letters) % self.modulus, minlength=self.modulus)
-            found = _convolved(found, _power(_logarithm(one), repeats))
+            with np.errstate(divide="ignore"):
+                one = np.log(np.bincount(np.arange(letters) % self.modulus, minlength=self.modulus))
+            found = _convolved(found, _power(one, repeats))
         return found
-
-
-def _logarithm(counts: IntArray) -> FloatArray:
-    with np.errstate(divide="ignore"):
-        return np.log(counts)
 
 
 def _power(one: FloatArray, times: int) -> FloatArray:
@@ -241,7 +242,7 @@ MOST_CLASSES = 2**14
 
 
 @dataclass(frozen=True, eq=False)
-class ResidueTypes(Query):
+class ResidueTypes(Counted):
     """The classes of datasets that differ in no residue: letters of equal residue count as one.
 
     Records whose letters come in multiples of m can be shifted against each other: of them the sum modulo m
@@ -289,10 +290,6 @@ class ResidueTypes(Query):
         parts = [math.comb(times + self._width(size) - 1, times) for size, times in self._open]
         return math.prod(parts) * (self.sums.modulus if self._closed else 1)
 
-    @property
-    def exchangeable(self) -> tuple[int, ...]:
-        return self.kinds
-
     def log_counts(self, record: int) -> FloatArray:
         modulus, size = self.sums.modulus, self.alphabets[checked_record(self, record)]
         found = np.empty((size, len(self._types)))
@@ -332,9 +329,9 @@ class ResidueTypes(Query):
     @cached_property
     def _types(self) -> IntArray:
         """(K, W) the classes: the sum of the records that can be shifted, and the counts of residues."""
-        sums = [[(value,) for value in range(self.sums.modulus)]] if self._closed else []
-        parts = [_compositions(times, self._width(size)) for size, times in self._open]
-        return np.array([sum(chosen, ()) for chosen in product(*sums, *parts)], dtype=np.int64)
+        sums = [[[value] for value in range(self.sums.modulus)]] if self._closed else []
+        parts = [compositions(times, self._width(size))[::-1].tolist() for size, times in self._open]
+        return np.array([[*chain(*chosen)] for chosen in product(*sums, *parts)], dtype=np.int64)
 
     @cached_property
     def _weights(self) -> IntArray:
@@ -367,15 +364,6 @@ class ResidueTypes(Query):
         return found
 
 
-def _compositions(total: int, parts: int) -> list[tuple[int, ...]]:
-    """The ways to write a number as an ordered sum of numbers of at least 0, the first part falling."""
-    found = []
-    for bars in combinations(range(total + parts - 1), parts - 1):
-        ends = (-1, *bars, total + parts - 1)
-        found.append(tuple(after - before - 1 for before, after in pairwise(ends)))
-    return found[::-1]
-
-
 def _log_multinomials(counts: FloatArray) -> FloatArray:
     """(K,) the logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
     from scipy.special import gammaln
@@ -385,7 +373,7 @@ def _log_multinomials(counts: FloatArray) -> FloatArray:
     return np.where((counts >= 0).all(axis=1), logs, -np.inf)
 
 
-class OfWeight(Query):
+class OfWeight(Counted):
     """A query that is a function of the weight `w = x_1 + ... + x_n` of n binary records.
 
     Its counts are sums of binomial coefficients.
@@ -412,10 +400,6 @@ class OfWeight(Query):
     @property
     def kinds(self) -> tuple[int, ...]:
         return (0,)
-
-    @property
-    def exchangeable(self) -> tuple[int, ...]:
-        return self.kinds
 
     def log_counts(self, record: int) -> FloatArray:
         checked_record(self, record)

@@ -62,27 +62,25 @@ def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
     channels = rows[tuples]
     priors = np.full(tuples.shape, 1 / tuples.shape[1])
     left = np.arange(len(tuples))
-    for _ in range(ROUGH_ITERATIONS):
-        divergences, _ = _divergences(channels[left], priors[left])
-        left, divergences = _promising(left, priors, divergences)
-        if (divergences.max(axis=1) - (priors[left] * divergences).sum(axis=1)).max() <= CONVERGED:
+    for step in range(ROUGH_ITERATIONS + FINE_ITERATIONS):
+        found, _ = divergences(channels[left], priors[left])
+        known = (priors[left] * found).sum(axis=1)
+        kept = found.max(axis=1) >= known.max() - NEAR  # the others cannot have the largest capacity
+        left, found, known = left[kept], found[kept], known[kept]
+        rough = step < ROUGH_ITERATIONS
+        if (found.max(axis=1) - known).max() <= CONVERGED:
             break
-        priors[left] = _moved(priors[left], divergences)
-    else:
-        if tuples.shape[1] == 2:
+        if not rough and tuples.shape[1] == 2:
             priors[left] = _bisected(channels[left])
-    if tuples.shape[1] > 2:
-        for _ in range(FINE_ITERATIONS):
-            divergences, _ = _divergences(channels[left], priors[left])
-            informations = (priors[left] * divergences).sum(axis=1)
-            if divergences.max() - informations.max() <= NEAR / 10:
-                break
-            left, divergences = _promising(left, priors, divergences)
-            priors[left] = _moved(priors[left], divergences)
-    divergences, laws = _divergences(channels, priors)
-    informations = (priors * divergences).sum(axis=1)
+            break
+        if not rough and found.max() - known.max() <= NEAR / 10:
+            break
+        moved = priors[left] * np.exp(found - found.max(axis=1, keepdims=True))
+        priors[left] = np.maximum(moved / moved.sum(axis=1, keepdims=True), 1e-300)
+    found, laws = divergences(channels, priors)
+    informations = (priors * found).sum(axis=1)
     size = rounding_of(rows.shape[1] + 2, 1 + float(np.abs(np.log(laws[laws > 0])).max(initial=0.0)))
-    upper = float(divergences.max(axis=1)[left].max()) + size
+    upper = float(found.max(axis=1)[left].max()) + size
     lower = float(informations[left].max())
     best = left[informations[left] >= lower - NEAR]
     order = np.concatenate([best[:1], left, np.arange(len(tuples))])
@@ -90,24 +88,11 @@ def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
     return LargestCapacity(max(0.0, lower - size), upper, best, priors[best], proof)
 
 
-def _divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(K, A) of each row from the law of the output, and (K, M) that law."""
-    laws = (priors[:, None, :] @ channels)[:, 0]
-    ratios = np.where(channels > 0, channels / np.maximum(laws, 1e-300)[:, None, :], 1.0)
-    return (channels * np.log(ratios)).sum(axis=2), laws
-
-
-def _promising(left: IntArray, priors: FloatArray, divergences: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The channels that may have the largest capacity, or nearly so."""
-    least = (priors[left] * divergences).sum(axis=1).max() - NEAR
-    kept = divergences.max(axis=1) >= least
-    return left[kept], divergences[kept]
-
-
-def _moved(priors: FloatArray, divergences: FloatArray) -> FloatArray:
-    """The step of Blahut and Arimoto."""
-    moved = priors * np.exp(divergences - divergences.max(axis=1, keepdims=True))
-    return np.asarray(np.maximum(moved / moved.sum(axis=1, keepdims=True), 1e-300))
+def divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(..., A) of each row of channels (..., A, M) from the law of the output, and (..., M) that law."""
+    laws = (priors[..., None, :] @ channels)[..., 0, :]
+    ratios = np.where(channels > 0, channels / np.maximum(laws, 1e-300)[..., None, :], 1.0)
+    return (channels * np.log(ratios)).sum(axis=-1), laws
 
 
 def _bisected(channels: FloatArray) -> FloatArray:
@@ -115,7 +100,7 @@ def _bisected(channels: FloatArray) -> FloatArray:
     low, high = np.zeros(len(channels)), np.ones(len(channels))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
-        found, _ = _divergences(channels, np.stack([middle, 1 - middle], axis=1))
+        found, _ = divergences(channels, np.stack([middle, 1 - middle], axis=1))
         more = found[:, 0] > found[:, 1]
         low, high = np.where(more, middle, low), np.where(more, high, middle)
     middle = (low + high) / 2

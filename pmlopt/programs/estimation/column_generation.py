@@ -101,8 +101,9 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         if done or clock.late:
             finished = done
             break
-        if columns.search is not None:
-            exact, within = with_constant(p, [columns.search.improved(z, found.multipliers, clock)])
+        if not listed:
+            better = [search.improved(z, found.multipliers, clock) for search in columns.searches]
+            exact, within = with_constant(p, better)
         worths = ((z.T @ exact) ** 2).sum(axis=0) - found.multipliers @ exact
         added = np.argsort(-worths, kind="stable")[: ADDED * len(p)]
         added = added[worths[added] > least]

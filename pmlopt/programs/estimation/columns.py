@@ -143,7 +143,7 @@ def _of_vertices(p: FloatArray, cone: Cone) -> tuple[ColumnCone, ...] | None:
 
 
 SWEEPS = 60
-"""Steps of one local search: letters that move into or out of a set, or columns one after another."""
+"""Steps of one local search."""
 
 STARTS = 30
 """Directions, for each letter, from which columns of a cone are sought by linear programs."""
@@ -152,11 +152,19 @@ STARTS = 30
 class ColumnSearch(ABC):
     """Some extreme columns of a requirement, and better ones near them."""
 
+    @cached_property
     @abstractmethod
-    def start(self) -> Batch:
-        """Columns to start a design from."""
+    def start(self) -> FloatArray:
+        """(K, N) columns to start a design from."""
 
     @abstractmethod
+    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        """(K, N) a column near each, worth more where one step leads to such."""
+
+    @abstractmethod
+    def batch(self, columns: FloatArray) -> Batch:
+        """Columns without repetition."""
+
     def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
         """Local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
 
@@ -165,64 +173,71 @@ class ColumnSearch(ABC):
             multipliers: (N,) pi.
             clock: what is left of the time; after it those on the way are taken.
         """
+        columns, form = self.start.copy(), sensitivities @ sensitivities.T
+        here, live = _worth(columns, form, multipliers), np.arange(len(columns))
+        for _ in range(SWEEPS):
+            if clock.late or not len(live):
+                break
+            moved = self.step(columns[live], form, multipliers)
+            there = _worth(moved, form, multipliers)
+            better = there > here[live] + 1e-12 * np.abs(here[live])
+            live = live[better]
+            columns[live], here[live] = moved[better], there[better]
+        return self.batch(columns)
+
+
+def _worth(columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+    """(K,) `lam' form lam - <pi, lam>` of (K, N) columns."""
+    return np.asarray(((columns @ form) * columns).sum(axis=1) - columns @ pi)
 
 
 @dataclass(frozen=True, eq=False)
 class SetSearch(ColumnSearch):
-    """The columns of two values: letters move into and out of the set of the larger one, one at a time."""
+    """The columns of two values: one letter moves into or out of the set of the larger one."""
 
     p: FloatArray
     family: Staircase
 
     @cached_property
-    def sets(self) -> BoolArray:
-        """(K, N) the sets to start from, of those that are allowed."""
+    def start(self) -> FloatArray:
         sets = sets_to_start(len(self.p))
-        return np.asarray(sets[sets @ self.p < self.family.capacity * (1 - TIE)])
+        allowed, low, step = self._values((sets @ self.p)[:, None])
+        return np.asarray((low + step * sets)[allowed[:, 0]])
 
-    def start(self) -> Batch:
-        return self._columns(self.sets)
+    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        sets, rows = _high(columns), np.arange(len(columns))
+        sign = np.where(sets, -1.0, 1.0)
+        allowed, low, step = self._values((sets @ self.p)[:, None] + sign * self.p)
+        # the products of the constant, and those of each set with and without a letter
+        along, ones = sets @ form, form.sum(axis=0)
+        own = (along * sets).sum(axis=1)[:, None] + 2 * sign * along + np.diag(form)
+        mixed = (sets @ ones)[:, None] + sign * ones
+        squares = low**2 * float(ones.sum()) + 2 * low * step * mixed + step**2 * own
+        costs = low * float(pi.sum()) + step * ((sets @ pi)[:, None] + sign * pi)
+        best = np.where(allowed, squares - costs, -np.inf).argmax(axis=1)
+        sets[rows, best] ^= allowed[rows, best]
+        _, low, step = self._values((sets @ self.p)[:, None])
+        return np.asarray(low + step * sets)
 
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
-        sets, rows = self.sets.copy(), np.arange(len(self.sets))
-        here = self._worth(sets, sensitivities, multipliers)
-        for _ in range(SWEEPS):
-            there = self._after_moves(sets, sensitivities, multipliers)
-            best = there.argmax(axis=1)
-            better = there[rows, best] > here + 1e-12 * np.abs(here)
-            if clock.late or not better.any():
-                break
-            sets[rows[better], best[better]] ^= True
-            here = np.where(better, there[rows, best], here)
-        return self._columns(np.unique(sets, axis=0))
-
-    def _columns(self, sets: BoolArray) -> Batch:
+    def batch(self, columns: FloatArray) -> Batch:
+        sets = np.unique(_high(columns), axis=0)
         return Columns(self.family, sets, np.full(len(sets), -1))
 
-    def _worth(self, sets: BoolArray, z: FloatArray, pi: FloatArray) -> FloatArray:
-        low, step, _ = self.family.fill(sets @ self.p, np.zeros(len(sets)))
-        columns = low[:, None] + step[:, None] * sets
-        return np.asarray(((columns @ z) ** 2).sum(axis=1) - columns @ pi)
-
-    def _after_moves(self, sets: BoolArray, z: FloatArray, pi: FloatArray) -> FloatArray:
-        """(K, N) the worth of each set with each letter moved; -inf where that is not allowed."""
-        sign = np.where(sets, -1.0, 1.0)
-        mass = (sets @ self.p)[:, None] + sign * self.p
+    def _values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+        """Whether a set may have this mass, and the smaller value and the step; of the constant if not."""
         allowed = mass < self.family.capacity * (1 - TIE)
         low, step, _ = self.family.fill(np.where(allowed, mass, 0.0), np.zeros(mass.shape))
-        # the products of the constant, and those of each set with and without a letter
-        ones, along = z.sum(axis=0), sets @ z
-        norms, cross = (z**2).sum(axis=1), along @ z.T
-        own = (along**2).sum(axis=1)[:, None] + 2 * sign * cross + norms
-        mixed = (along @ ones)[:, None] + sign * (z @ ones)
-        squares = low**2 * float(ones @ ones) + 2 * low * step * mixed + step**2 * own
-        costs = low * float(pi.sum()) + step * ((sets @ pi)[:, None] + sign * pi)
-        return np.where(allowed, squares - costs, -np.inf)
+        return allowed, low, step
+
+
+def _high(columns: FloatArray) -> BoolArray:
+    """(K, N) the sets of the larger of two values."""
+    return np.asarray(columns > columns.mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
 class BoxSearch(ColumnSearch):
-    """The columns with bounds on each entry: by the best one for the slope at each, and along edges.
+    """The columns with bounds on each entry: by the best one for the slope at each, or along an edge.
 
     The best column for the slope is a knapsack; since the worth is convex, it is worth no less. An edge leads
     from a column to one at which another letter is between.
@@ -232,31 +247,18 @@ class BoxSearch(ColumnSearch):
     family: Box
 
     @cached_property
-    def columns(self) -> FloatArray:
-        """(K, N) the columns to start from: the best for some sets, and for directions at random."""
+    def start(self) -> FloatArray:
+        """The best columns for some sets, and for directions at random."""
         sets = sets_to_start(len(self.p)).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
         return self._filled(np.vstack([sets + 1e-3 * drawn, drawn]))
 
-    def start(self) -> Batch:
-        return self._batch(self.columns)
+    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        sloped = self._filled(2 * columns @ form - pi)
+        moved = self._along_edges(columns, form, pi)
+        return np.where((_worth(sloped, form, pi) >= _worth(moved, form, pi))[:, None], sloped, moved)
 
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
-        columns, form = self.columns, sensitivities @ sensitivities.T
-        here = _worth(columns, form, multipliers)
-        for _ in range(SWEEPS):
-            sloped = self._filled(2 * columns @ form - multipliers)
-            moved = self._along_edges(columns, form, multipliers)
-            worths = np.array([_worth(one, form, multipliers) for one in (sloped, moved)])
-            best = worths.max(axis=0)
-            better = best > here + 1e-12 * np.abs(here)
-            if clock.late or not better.any():
-                break
-            next_one = np.where((worths[0] >= worths[1])[:, None], sloped, moved)
-            columns, here = np.where(better[:, None], next_one, columns), np.where(better, best, here)
-        return self._batch(columns)
-
-    def _batch(self, columns: FloatArray) -> Batch:
+    def batch(self, columns: FloatArray) -> Batch:
         return recognised(self.family, columns.T).distinct(self.p)
 
     def _filled(self, slopes: FloatArray) -> FloatArray:
@@ -293,11 +295,6 @@ class BoxSearch(ColumnSearch):
         return np.clip(moved, low, high)
 
 
-def _worth(columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-    """(K,) `lam' form lam - <pi, lam>` of (K, N) columns."""
-    return np.asarray(((columns @ form) * columns).sum(axis=1) - columns @ pi)
-
-
 @dataclass(frozen=True, eq=False)
 class ProgramSearch(ColumnSearch):
     """The columns of a cone: as in `BoxSearch`, by a linear program in place of the knapsack."""
@@ -320,31 +317,16 @@ class ProgramSearch(ColumnSearch):
         return highs.loaded(model, highs.RESTARTED)
 
     @cached_property
-    def entries(self) -> FloatArray:
-        """(N, K) the columns to start from, the best for directions at random."""
+    def start(self) -> FloatArray:
         n = self.cone.letters
         slopes = np.random.default_rng(0).normal(size=(STARTS * n, n))
-        return self._best(slopes, np.ones((n, len(slopes))))
+        return self._best(slopes, np.ones(slopes.shape))
 
-    def start(self) -> Batch:
-        return self._batch(self.entries)
-
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
-        found, here = self.entries, -np.inf
-        for _ in range(SWEEPS):
-            along = sensitivities.T @ found
-            worth = (along**2).sum(axis=0) - multipliers @ found
-            if clock.late or not (worth > here + 1e-9 * np.abs(worth)).any():
-                break
-            here = worth
-            found = self._best((2 * sensitivities @ along).T - multipliers, found)
-        return self._batch(found)
-
-    def _batch(self, entries: FloatArray) -> Batch:
-        return Explicit(entries, self.raisable).distinct(self.cone.mean[: self.cone.letters])
+    def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
+        return self._best(2 * columns @ form - pi, columns)
 
     def _best(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
-        """(N, K) the columns that maximise (K, N) slopes; those before where the solver finds none."""
+        """(K, N) the columns that maximise (K, N) slopes; those before where the solver finds none."""
         n, m = self.cone.letters, len(self.cone.mean)
         every, found = np.arange(m, dtype=np.int32), before.copy()
         for place, slope in enumerate(slopes):
@@ -352,39 +334,11 @@ class ProgramSearch(ColumnSearch):
             self._solver.run()
             column = np.maximum(np.array(self._solver.getSolution().col_value)[:n], 0.0)
             if len(column) == n and column.any():
-                found[:, place] = column / (self.cone.mean[:n] @ column)
+                found[place] = column / (self.cone.mean[:n] @ column)
         return found
 
-
-@dataclass(frozen=True, eq=False)
-class Searches(ColumnSearch):
-    """Several searches side by side."""
-
-    parts: Sequence[ColumnSearch]
-
-    def start(self) -> Batch:
-        return Several([part.start() for part in self.parts])
-
-    def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
-        return Several([part.improved(sensitivities, multipliers, clock) for part in self.parts])
-
-
-@dataclass(frozen=True, eq=False)
-class Several:
-    """Columns of several families, as one `Batch`."""
-
-    parts: Sequence[Batch]
-
-    def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
-        """(N, K) the columns of all, of mean one under p."""
-        return np.hstack([part.lifts(p, share) for part in self.parts])
-
-    def distinct(self, p: FloatArray) -> Several:
-        """The same columns, each family without repetition."""
-        return Several([part.distinct(p) for part in self.parts])
-
-    def __len__(self) -> int:
-        return sum(len(part) for part in self.parts)
+    def batch(self, columns: FloatArray) -> Batch:
+        return Explicit(columns.T, self.raisable).distinct(self.cone.mean[: self.cone.letters])
 
 
 def sets_to_start(size: int) -> BoolArray:
@@ -410,19 +364,19 @@ class DesignColumns:
     Attributes:
         exact: (N, K) the columns.
         inner: (N, K) the same a little inside of the requirement, so that rounding does not break it.
-        search: what finds others, where not every extreme column is among them.
+        searches: what finds others, where not every extreme column is among them.
         cones: of all columns, where not every extreme one is among them.
     """
 
     exact: FloatArray
     inner: FloatArray
-    search: ColumnSearch | None = None
+    searches: tuple[ColumnSearch, ...] = ()
     cones: tuple[ColumnCone, ...] = ()
 
     @property
     def complete(self) -> bool:
         """Whether every extreme column is among them."""
-        return self.search is None
+        return not self.searches
 
 
 def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
@@ -452,8 +406,13 @@ def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
             f"{MOST_LETTERS_RELAXED} letters, and of sets of priors those with few vertices and l1 balls "
             "inside the simplex): merge letters, or raise epsilon"
         )
-    search = _search(p, allowed, cones)
-    return DesignColumns(*with_constant(p, [search.start()]), search, cones)
+    searches: tuple[ColumnSearch, ...]
+    if isinstance(allowed, Cone | Ratios):
+        searches = (ProgramSearch(cones[0], isinstance(allowed, Cone)),)
+    else:
+        searches = tuple(BoxSearch(p, one) if isinstance(one, Box) else SetSearch(p, one) for one in allowed)
+    batches = [search.batch(search.start) for search in searches]
+    return DesignColumns(*with_constant(p, batches), searches, cones)
 
 
 def with_constant(p: FloatArray, batches: Sequence[Batch]) -> tuple[FloatArray, FloatArray]:
@@ -463,12 +422,3 @@ def with_constant(p: FloatArray, batches: Sequence[Batch]) -> tuple[FloatArray, 
         np.hstack([constant, *(batch.lifts(p) for batch in batches)]),
         np.hstack([constant, *(batch.lifts(p, MARGIN) for batch in batches)]),
     )
-
-
-def _search(
-    p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios, cones: tuple[ColumnCone, ...]
-) -> ColumnSearch:
-    """The search for columns that fits their kind."""
-    if isinstance(allowed, Cone | Ratios):
-        return ProgramSearch(cones[0], isinstance(allowed, Cone))
-    return Searches([BoxSearch(p, one) if isinstance(one, Box) else SetSearch(p, one) for one in allowed])

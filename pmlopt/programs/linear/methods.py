@@ -98,7 +98,7 @@ class Start:
     @cached_property
     def linear(self) -> bool:
         """Whether it is a linear program."""
-        return self.banded or bool(self.program.problem.is_lp())
+        return self.banded or self.ratios_alone or bool(self.program.problem.is_lp())
 
     def within(self, most: int) -> bool:
         """Whether it is a linear program in a matrix of at most so many entries."""
@@ -199,6 +199,11 @@ def _solved(
             return structured.run(program, task, options, arrays)
         if start.banded:
             return simplex.run(task, options, start.useful, arrays)
+    small = program.table.size <= SIMPLEX_ENTRIES and program.bounds_on_pairs is None
+    if name == "highs" and start.ratios_alone and start.useful is None and small:
+        ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
+        assert ratios is not None
+        return letter_pairs.by_simplex(program, ratios, options)
     if (still := letter_pairs.in_no_time(program, options.clock)) is not None:
         words = f"{TIME}: compiling takes longer than there is"
         return Outcome("point", False, words, 0, False, 0.0, 0.0, still)

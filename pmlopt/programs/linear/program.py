@@ -421,14 +421,20 @@ def linear_design(
 
     declare = partial(_declaration, prior, privacy, utility, table)
     return LinearDesign(
-        # where there is no band, solvers ask for the cvxpy side anyway, and its complaints come early
-        declare=declare if (block := privacy.block(prior)) is not None and block.banded else declare().itself,
+        # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
+        declare=declare if _lazy(prior, privacy) else declare().itself,
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=outputs,
         table=table,
     )
+
+
+def _lazy(prior: Prior, privacy: Requirement) -> bool:
+    """Whether the program can be solved without its cvxpy side."""
+    block = privacy.block(prior)
+    return privacy.has_ratios if block is None else block.banded
 
 
 def _declaration(

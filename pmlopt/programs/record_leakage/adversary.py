@@ -52,15 +52,16 @@ class Adversary:
         law = np.exp(self.log_counts - log_sum(self.log_counts))
         return np.asarray(law / law.sum())
 
+    @cached_property
+    def shifted(self) -> tuple[FloatArray, float]:
+        """The counts log c and b, less the largest log c, which for many records is full of rounding."""
+        largest = float(self.log_counts.max())
+        return self.log_counts - largest, self.entropy - largest
+
     @property
     def rounding(self) -> float:
         """What rounding may hide of an entropy of the dataset."""
         return rounding_of(1, max(1.0, self.log_size))
-
-    @property
-    def room(self) -> float:
-        """How far the entropy may fall below its largest value."""
-        return self.log_size - self.entropy
 
     @property
     def tight(self) -> bool:
@@ -99,12 +100,16 @@ class Adversary:
         if self.silent:
             return 0.0
         value = record_information(joint, self.rows)
-        return max(0.0, value - self._rounding_of_information(value))
+        one = rounding_of(
+            sum(self.rows.shape), 1.0
+        )  # of each log-ratio; their mean size is at most I + sqrt(2 I)
+        return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
-    def _rounding_of_information(self, value: float) -> float:
-        """What rounding may do to I, a mean of log-ratios of sizes `I + sqrt(2 I)` on average at most."""
-        one = rounding_of(sum(self.rows.shape), 1.0)
-        return one * (value + math.sqrt(2 * max(0.0, value)) + one)
+    def starting(self, law: object) -> FloatArray | None:
+        """A law of (A, T) from elsewhere, where it has the shape, and no mass where there is no dataset."""
+        found, empty = np.asarray(law, dtype=np.float64), np.isneginf(self.log_counts)
+        fits = found.shape == empty.shape and bool((np.isfinite(found) & (found >= 0)).all())
+        return found if fits and found.any() and not found[empty].any() else None
 
 
 def checked_entropy(query: Query, entropy: float) -> float:
@@ -148,16 +153,15 @@ def class_relaxation(adversary: Adversary) -> Declaration:
 
     used = np.isfinite(adversary.log_counts)
     letters, classes = np.nonzero(used)
-    places, counts = np.arange(len(letters)), adversary.log_counts[used]
+    places, (counts, entropy) = np.arange(len(letters)), adversary.shifted
     of_letters = sparse.csr_array((np.ones(len(places)), (letters, places)), shape=(len(used), len(places)))
     joint = cp.Variable(len(places), nonneg=True, name="joint")
     law = cp.Variable(adversary.rows.shape[1], name="law")
     marginal = cp.Variable(len(used), name="marginal")
     leaked = cp.Variable(name="leaked")
-    shift = float(counts.max())
     heights = negative_entropies(adversary.rows)[classes]
     constraints = {
-        "entropy": cp.sum(cp.entr(joint)) + (counts - shift) @ joint >= adversary.entropy - shift,
+        "entropy": cp.sum(cp.entr(joint)) + counts[used] @ joint >= entropy,
         "law": law == adversary.rows[classes].T @ joint,
         "total": cp.sum(joint) == 1,
         "marginal": marginal == of_letters @ joint,

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.errors import SolverUnavailableError
-from pmlopt.model.queries import Query, RecordChannel
+from pmlopt.core.arrays import FloatArray, IntArray, whole
+from pmlopt.core.roots import halved
+from pmlopt.data.sampling.random_bits import generator
+from pmlopt.errors import PrivacyError, SolverUnavailableError
+from pmlopt.model.queries import Query
+from pmlopt.model.queries.record_leakage_measures import divergences
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import restart_name
+from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.outcome import Options
 
@@ -38,16 +42,9 @@ def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
     return np.asarray(np.einsum("ar,arm->am", others, channel))
 
 
-def divergences(letters: FloatArray, laws: FloatArray) -> FloatArray:
-    """(A,) the divergence of each p(y|x_i) from p(y); their mean under p(x_i) is I(X_i; Y)."""
-    mean = letters @ laws
-    ratios = np.where(laws > 0, laws / np.where(mean > 0, mean, 1.0), 1.0)
-    return np.asarray((laws * np.log(ratios)).sum(axis=1))
-
-
 def information(letters: FloatArray, laws: FloatArray) -> float:
     """The mutual information I(X_i; Y) under the joint law, in nats."""
-    return float(letters @ divergences(letters, laws))
+    return float(letters @ divergences(laws, letters)[0])
 
 
 def conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
@@ -93,7 +90,7 @@ def marginal_step(
     """
     price, law, value = 0.0, np.maximum(letters, 1e-300), -math.inf
     for _ in range(iterations):
-        worth = (divergences(law, laws) + price * (inner - np.log(law))) / (1 + price)
+        worth = (divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
         law = law * np.exp(worth - worth.max())
         law = np.maximum(law / law.sum(), 1e-300)
         surplus = float(entropies(law) + law @ inner) - entropy
@@ -101,18 +98,19 @@ def marginal_step(
         last, value = value, information(law, laws)
         if abs(value - last) < tolerance and abs(price - before) < tolerance:
             break
-    return _drawn(law, letters, inner, entropy)
+    return drawn(law, letters, inner, entropy)
 
 
-def _drawn(law: FloatArray, start: FloatArray, inner: FloatArray, entropy: float) -> FloatArray:
-    """The law, drawn towards the start, which is within the bound, as far as the entropy needs."""
+def drawn(law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: float) -> FloatArray:
+    """The law, drawn towards one within the bound, as far as `H(law) + <law, inner> >= b` needs."""
+
+    def mixed(share: float) -> FloatArray:
+        return share * towards + (1 - share) * law
 
     def surplus(share: float) -> float:
-        mixed = share * start + (1 - share) * law
-        return float(entropies(mixed) + mixed @ inner) - entropy
+        return float(entropies(mixed(share)) + mixed(share) @ inner) - entropy
 
-    share = least_share(surplus)
-    return share * start + (1 - share) * law
+    return mixed(least_share(surplus))
 
 
 def least_share(surplus: Callable[[float], float]) -> float:
@@ -122,16 +120,9 @@ def least_share(surplus: Callable[[float], float]) -> float:
         >>> round(least_share(lambda share: share - 0.25), 12)
         0.25
     """
-    from scipy.optimize import brentq
-
     if surplus(0.0) >= 0:
         return 0.0
-    if surplus(1.0) <= 0:
-        return 1.0
-    share, step = float(brentq(surplus, 0.0, 1.0, xtol=1e-15)), 1e-15
-    while share < 1 and surplus(share) < 0:  # on the side that is allowed
-        share, step = min(1.0, share + step), 2 * step
-    return share
+    return halved(lambda share: surplus(share) >= 0, 0.0, 1.0, 1e-15)
 
 
 def project_to_simplex(vector: FloatArray) -> FloatArray:
@@ -306,47 +297,6 @@ class LocalOptimum:
     record: int
 
 
-def alternating(
-    channel: RecordChannel, entropy: float, options: Options, seed: int, restarts: int
-) -> Found[RecordCertificate]:
-    """The best of several runs of Algorithm 1, each from a random prior within the entropy bound.
-
-    Nothing is proved: the bound is infinite.
-
-    Raises:
-        SolverUnavailableError: there are more datasets than it can go through.
-    """
-    begin = time.perf_counter()
-    check_listed(channel.query)
-    clock = options.clock
-    table = channel.table()
-    climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
-    random = np.random.default_rng(seed)
-    found = runs([climb] * restarts, random)
-    best = max(found, key=lambda one: one.value)
-    adversary = Adversary(channel.rows, channel.log_counts(best.record), entropy, channel.query.log_size)
-    joint = adversary.allowed(joint_of(best.prior, best.record, table))
-    certificate = RecordCertificate(
-        mechanism=channel.mechanism,
-        value=adversary.leaked(joint),
-        bound=math.inf,
-        channel=channel,
-        entropy=entropy,
-        record=best.record,
-        joint=joint,
-        proofs=(),
-    )
-    return Found(
-        certificate=certificate,
-        finished=len(found) == restarts and not clock.late,
-        message=f"ended at the best of {len(found)} starts",
-        detail=f"the best of {len(found)} starts",
-        iterations=len(found),
-        solve_seconds=time.perf_counter() - begin,
-        arrays={restart_name(best.record): joint},
-    )
-
-
 @dataclass(frozen=True)
 class Climb:
     """Algorithm 1 on one mechanism.
@@ -409,13 +359,8 @@ class Climb:
         """A random prior, mixed with the uniform one until its entropy is b."""
         size = self.table.size
         prior = random.dirichlet(np.full(size, 10.0 ** random.uniform(-1.5, 0)))
-
-        def surplus(share: float) -> float:
-            return float(entropies(share / size + (1 - share) * prior)) - self.entropy
-
-        share = least_share(surplus)
-        prior = share / size + (1 - share) * prior
-        return np.asarray(prior.reshape(self.table.shape))
+        prior = drawn(prior, np.full(size, 1 / size), np.zeros(size), self.entropy)
+        return prior.reshape(self.table.shape)
 
 
 def runs(climbs: Iterable[Climb], random: np.random.Generator) -> list[LocalOptimum]:
@@ -442,4 +387,62 @@ def check_listed(query: Query) -> None:
         raise SolverUnavailableError(
             f"this method goes through all e^{query.log_size:.6g} datasets, and takes at most "
             f"{LARGEST_LISTED:,}: use branch-and-bound"
+        )
+
+
+@dataclass(frozen=True)
+class Alternating:
+    """Alternating optimisation over all datasets one by one, with restarts: local optima, and no bound.
+
+    Attributes:
+        restarts: how many random priors it runs from.
+        seed: of the priors; the same seed gives the same result, unless time runs out.
+
+    Source: [wu2026entropy, Algorithm 1].
+    """
+
+    restarts: int = 16
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        whole(self.restarts, "the number of restarts", PrivacyError)
+        generator(self.seed)
+
+    def __call__(
+        self, program: RecordLeakage, options: Options, start: Mapping[int, FloatArray]
+    ) -> Found[RecordCertificate]:
+        """The best of the runs; no other start is taken. Nothing is proved: the bound is infinite.
+
+        Raises:
+            SolverUnavailableError: there are more datasets than it can go through.
+        """
+        begin = time.perf_counter()
+        channel, entropy = program.channel, program.entropy
+        check_listed(channel.query)
+        clock = options.clock
+        table = channel.table()
+        climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
+        random = np.random.default_rng(self.seed)
+        found = runs([climb] * self.restarts, random)
+        best = max(found, key=lambda one: one.value)
+        adversary = Adversary(channel.rows, channel.log_counts(best.record), entropy, channel.query.log_size)
+        joint = adversary.allowed(joint_of(best.prior, best.record, table))
+        certificate = RecordCertificate(
+            mechanism=channel.mechanism,
+            value=adversary.leaked(joint),
+            bound=math.inf,
+            channel=channel,
+            entropy=entropy,
+            record=best.record,
+            joint=joint,
+            proofs=(),
+        )
+        return Found(
+            certificate=certificate,
+            finished=len(found) == self.restarts and not clock.late,
+            message=f"ended at the best of {len(found)} starts",
+            detail=f"the best of {len(found)} starts",
+            iterations=len(found),
+            solve_seconds=time.perf_counter() - begin,
+            arrays={restart_name(best.record): joint},
         )

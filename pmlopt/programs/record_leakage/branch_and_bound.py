@@ -142,24 +142,21 @@ class CellSearch:
 
     def proof(self, record: int) -> KindProof:
         """The tree of cells so far."""
+        relaxation, splits = self.relaxation, self._splits
+        proofs = {place: (cell.price, cell.majorant, cell.log_law) for place, cell in self._open.items()}
         if self._itself[0] <= self.bound:
-            one = np.zeros(1, dtype=np.int64)
-            nothing = np.zeros((1, *Relaxation(self.adversary, "posteriors").shape))
-            price = np.array([self._itself[1]])
-            tree = CellTree(
-                "posteriors", one + WHOLE, one, one, 0.0 * price, one, price, nothing, np.zeros((1, 0))
-            )
-            return KindProof(record, self.bound, tree)
-        count, relaxation = self._count, self.relaxation
-        splits = np.full((count, 5), [WHOLE, 0, 0, 0.0, 0])
+            relaxation, splits = Relaxation(self.adversary, "posteriors"), {}
+            proofs = {0: (self._itself[1], np.zeros(relaxation.shape), np.zeros(0))}
+        count = len(splits) + len(proofs)
+        lines = np.full((count, 5), [WHOLE, 0, 0, 0.0, 0])
         price, majorant = np.zeros(count), np.zeros((count, *relaxation.shape))
         log_law = np.zeros((count, relaxation.free))
-        for place, split in self._splits.items():
-            splits[place] = split
-        for place, cell in self._open.items():
-            price[place], majorant[place], log_law[place] = cell.price, cell.majorant, cell.log_law
-        simplex, first, second, part = splits[:, [0, 1, 2, 4]].T.astype(np.int64)
-        tree = CellTree(relaxation.part, simplex, first, second, splits[:, 3], part, price, majorant, log_law)
+        for place, split in splits.items():
+            lines[place] = split
+        for place, proof in proofs.items():
+            price[place], majorant[place], log_law[place] = proof
+        simplex, first, second, part = lines[:, [0, 1, 2, 4]].T.astype(np.int64)
+        tree = CellTree(relaxation.part, simplex, first, second, lines[:, 3], part, price, majorant, log_law)
         return KindProof(record, self.bound, tree)
 
     def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:

@@ -12,7 +12,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries.record_leakage_measures import negative_entropies
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.proof import LEAST_HULL, Part
+from pmlopt.programs.record_leakage.proof import LEAST_HULL, Part, shape_of
 from pmlopt.solvers.clock import FOREVER, Clock
 
 FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
@@ -95,35 +95,17 @@ class Relaxation:
     @property
     def shape(self) -> tuple[int, int]:
         """P and D: how many simplices a cell has, and how many corners each."""
-        letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
-        if self.part == "posteriors":
-            return outputs, letters
-        return letters, classes if self.part == "classes" else outputs
+        return shape_of(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[:2]
 
     @property
     def free(self) -> int:
         """R: how many entries rho has."""
-        return 0 if self.part == "posteriors" else self.adversary.rows.shape[1]
+        return shape_of(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[2]
 
     @cached_property
     def used(self) -> BoolArray:
         """(A, T) where there are datasets."""
         return np.isfinite(self.adversary.log_counts)
-
-    @cached_property
-    def shift(self) -> float:
-        """The largest log c: large for many records, and taken out of log c and b, which differ by little."""
-        return float(self.adversary.log_counts.max())
-
-    @cached_property
-    def log_counts(self) -> FloatArray:
-        """(A, T) log c, shifted."""
-        return np.asarray(self.adversary.log_counts - self.shift)
-
-    @property
-    def entropy(self) -> float:
-        """The entropy b, shifted."""
-        return self.adversary.entropy - self.shift
 
     def heights(self, corners: FloatArray) -> FloatArray:
         """The values of phi at some points (..., D) of the simplices."""
@@ -231,13 +213,14 @@ class _Cells:
         """The bounds at a point, the exponents of c exp(g / s), their log-sums over t, and those over a."""
         gains = self.features.reshape(len(point), -1, point.shape[1]) @ point[:, :, None]
         price = point[:, 0]
-        scores = self.of.log_counts + (self.chord + gains.reshape(self.chord.shape)) / price[:, None, None]
+        log_counts, entropy = self.of.adversary.shifted
+        scores = log_counts + (self.chord + gains.reshape(self.chord.shape)) / price[:, None, None]
         sums = log_sum(scores, axis=2)[:, :, 0]
         outer = price + (not self.of.free)
         letters = (price / outer)[:, None] * sums
         whole = log_sum(letters, axis=1)[:, 0]
         free = (np.exp(point[:, self.signed :]).sum(axis=1) - 1) if self.of.free else 0.0
-        return outer * whole - price * self.of.entropy + free, scores, sums, letters, whole
+        return outer * whole - price * entropy + free, scores, sums, letters, whole
 
     def evaluate(self) -> None:
         """Bound, law and its parts at the point."""
@@ -255,11 +238,12 @@ class _Cells:
         """
         of, count, size = self.of, *self.point.shape
         features = self.features.copy()
-        surprise = np.where(of.used, of.log_counts - np.where(of.used, self.log_given, 0.0), 0.0)
+        log_counts, entropy = of.adversary.shifted
+        surprise = np.where(of.used, log_counts - np.where(of.used, self.log_given, 0.0), 0.0)
         features[..., 0] = surprise - self.log_letters[:, :, None]
         means = (self.given[:, :, None, :] @ features)[:, :, 0]
         gradient = (self.letters[:, None, :] @ means)[:, 0]
-        gradient[:, 0] -= of.entropy
+        gradient[:, 0] -= entropy
         centred = (features - means[:, :, None]).reshape(count, -1, size)
         price = self.point[:, 0]
         weights = self.law.reshape(count, -1) / price[:, None]
@@ -341,7 +325,8 @@ class _Cells:
         of = self.of
         sizes = np.abs(self.features[..., 1:]).max(axis=(1, 2)) * np.abs(self.point[:, 1:])
         gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
-        counts = np.abs(of.log_counts[of.used]).max() + abs(of.entropy) + 1
+        log_counts, entropy = of.adversary.shifted
+        counts = np.abs(log_counts[of.used]).max() + abs(entropy) + 1
         return np.asarray(
             rounding_of(sum(of.adversary.rows.shape), 1.0) * (1 + gains + self.point[:, 0] * counts)
         )

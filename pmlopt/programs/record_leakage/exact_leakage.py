@@ -53,7 +53,7 @@ class ExactLeakage:
     seed: int
     enough: float = 0.0
 
-    def found(self, warm: Mapping[int, FloatArray] | None) -> Found[RecordCertificate]:
+    def found(self, warm: Mapping[int, FloatArray]) -> Found[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat; from laws by record."""
         clock = self.options.clock
         known = known_parity(self.channel, self.entropy)
@@ -103,7 +103,7 @@ class ExactLeakage:
         if adversary.tight:
             room = entropy_room(self.channel.query.alphabets, self.entropy)
             bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
-            return KindProof(record, _float_above(bound))
+            return KindProof(record, float_above(bound))
         if known is not None and known.upper <= search.bound:
             return KindProof(record, known.upper, laws=known.laws)
         return search.proof(record)
@@ -112,7 +112,7 @@ class ExactLeakage:
         self,
         record: int,
         parity: KnownParity | None,
-        warm: Mapping[int, FloatArray] | None,
+        warm: Mapping[int, FloatArray],
         clock: Clock,
     ) -> CellSearch:
         """The search with the best of many starts; of one, where that is an optimum."""
@@ -129,7 +129,7 @@ class ExactLeakage:
             if search.known.upper <= search.value + self.options.tolerance / 2:
                 return search
         seeds = [] if parity is None else [parity.joint]
-        if warm is not None and record in warm:
+        if record in warm:
             seeds.append(warm[record])
         count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
         joints = np.stack([*starts(adversary, count, self.seed), *map(adversary.allowed, seeds), search.best])
@@ -154,7 +154,7 @@ def restart_name(record: int) -> str:
     return f"joint{record}"
 
 
-def _float_above(number: Decimal) -> float:
+def float_above(number: Decimal) -> float:
     """The least float found that is not below a number."""
     near = float(number)
     return near if Decimal(near) >= number else float(np.nextafter(near, math.inf))

@@ -38,18 +38,18 @@ def climb(
     Returns:
         (S, A, T) the laws, not yet pushed inside the entropy bound by its rounding, and (S,) their leakages.
     """
-    shift = adversary.log_counts.max()  # large for many records, and then full of rounding
-    log_counts, entropy = adversary.log_counts - shift, adversary.entropy - shift
-    values = _information(adversary, joints)
-    guess = np.full(len(joints), np.nan)
+    log_counts, entropy = adversary.shifted
+    values = informations(joints, adversary.rows)
+    guess, reach = np.zeros(len(joints)), np.inf
     for _ in range(iterations):
         if clock.late:
             break
         exponents = np.einsum(
             "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
         )
-        guess, moved = _best(log_counts, exponents, entropy, guess)
-        gained = _information(adversary, moved)
+        guess, moved = _best(log_counts, exponents, entropy, guess, reach)
+        reach = FIRST_REACH
+        gained = informations(moved, adversary.rows)
         better = gained > values
         joints = np.where(better[:, None, None], moved, joints)
         rise = float(np.max(gained - values, initial=0.0))
@@ -81,11 +81,11 @@ def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
     return np.asarray(shares.transpose(0, 2, 1))
 
 
-def _information(adversary: Adversary, joints: FloatArray) -> FloatArray:
-    """(S,) the mutual information I(A; Y) of each of S laws, in nats."""
+def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
+    """(S,) the mutual information I(A; Y) of each of S laws (S, A, T), in nats, up to rounding of sums."""
     from scipy.special import xlogy
 
-    outputs = joints @ adversary.rows
+    outputs = joints @ rows
     letters = outputs.sum(axis=2)
     inner = xlogy(outputs, outputs).sum(axis=(1, 2)) - xlogy(letters, letters).sum(axis=1)
     law = outputs.sum(axis=1)
@@ -93,11 +93,11 @@ def _information(adversary: Adversary, joints: FloatArray) -> FloatArray:
 
 
 def _best(
-    log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray
+    log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray, reach: float
 ) -> tuple[FloatArray, FloatArray]:
     """The prices, as logarithms, at which the best laws meet the entropy, and those laws.
 
-    The entropy rises with the price: regula falsi (Illinois), from around the last price where there is one.
+    The entropy rises with the price: regula falsi (Illinois), from around the last price, within some reach.
     """
     used = np.isfinite(log_counts)
     finite = np.where(used, log_counts, 0.0)
@@ -118,9 +118,8 @@ def _best(
     def surplus(log_price: FloatArray) -> FloatArray:
         return laws(log_price)[1]
 
-    known = ~np.isnan(guess)
-    low = np.where(known, np.maximum(guess - FIRST_REACH, LOWEST_LOG_PRICE), LOWEST_LOG_PRICE)
-    high = np.where(known, np.minimum(guess + FIRST_REACH, HIGHEST_LOG_PRICE), HIGHEST_LOG_PRICE)
+    low = np.maximum(guess - reach, LOWEST_LOG_PRICE)
+    high = np.minimum(guess + reach, HIGHEST_LOG_PRICE)
     below, above = surplus(low), surplus(high)
     if (missed := below >= 0).any():
         low = np.where(missed, LOWEST_LOG_PRICE, low)

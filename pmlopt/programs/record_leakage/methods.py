@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import numpy as np
-
 from pmlopt.core.arrays import FloatArray, whole
 from pmlopt.data.sampling.random_bits import generator
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.programs.certificate import Restart, WarmStart, restart_of
+from pmlopt.programs.certificate import WarmStart, restart_of
 from pmlopt.programs.question import Found, Method, Question, uncertified
-from pmlopt.programs.record_leakage.alternating import alternating
+from pmlopt.programs.record_leakage.adversary import Adversary
+from pmlopt.programs.record_leakage.alternating import Alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
@@ -51,31 +50,6 @@ class BranchAndBound:
         return ExactLeakage(program.channel, program.entropy, options, self.nodes, self.seed).found(start)
 
 
-@dataclass(frozen=True)
-class Alternating:
-    """Alternating optimisation over all datasets one by one, with restarts: local optima, and no bound.
-
-    Attributes:
-        restarts: how many random priors it runs from.
-        seed: of the priors; the same seed gives the same result, unless time runs out.
-
-    Source: [wu2026entropy, Algorithm 1].
-    """
-
-    restarts: int = 16
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        whole(self.restarts, "the number of restarts", PrivacyError)
-        generator(self.seed)
-
-    def __call__(
-        self, program: RecordLeakage, options: Options, start: RecordStart
-    ) -> Found[RecordCertificate]:
-        """Run from random priors; it takes no other start."""
-        return alternating(program.channel, program.entropy, options, self.seed, self.restarts)
-
-
 def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
     """The laws by record that an earlier solve left, those that fit."""
     if warm_start is None or warm_start is False:
@@ -86,19 +60,12 @@ def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
             "a leakage per record starts from priors, not from a mechanism: give the result of "
             "record_leakage at another entropy, or its restart"
         )
-    return _laws(program, restart)
-
-
-def _laws(program: RecordLeakage, restart: Restart) -> RecordStart:
-    """The laws of (X_i, T) in a restart that have the shape, and no mass where there is no dataset."""
-    laws: dict[int, FloatArray] = {}
-    for record in program.channel.query.kinds:
-        found = restart.arrays.get(restart_name(record))
-        if found is None:
-            continue
-        law, empty = np.asarray(found), np.isneginf(program.channel.log_counts(record))
-        fits = law.shape == empty.shape and bool(np.isfinite(law).all() and (law >= 0).all())
-        if fits and law.any() and not law[empty].any():
+    channel, laws = program.channel, {}
+    for record in channel.query.kinds:
+        counts, found = channel.log_counts(record), restart.arrays.get(restart_name(record))
+        adversary = Adversary(channel.rows, counts, program.entropy, channel.query.log_size)
+        law = None if found is None else adversary.starting(found)
+        if law is not None:
             laws[record] = law
     return laws
 

@@ -43,6 +43,14 @@ Part = Literal["posteriors", "laws", "classes"]
 class T given each letter."""
 
 
+def shape_of(part: Part, letters: int, rows: Sequence[int]) -> tuple[int, int, int]:
+    """P, D and R of a cell: how many simplices, corners of each, and entries of rho; rows is (T, M)."""
+    classes, outputs = rows
+    if part == "posteriors":
+        return outputs, letters, 0
+    return letters, classes if part == "classes" else outputs, outputs
+
+
 @dataclass(frozen=True, eq=False)
 class CellTree:
     """A tree of cells: each has P simplices of D corners, one for each part of the law J; see `Relaxation`.
@@ -210,10 +218,7 @@ class _Cells:
     @property
     def shape(self) -> tuple[int, int, int]:
         """P, D and R: how many simplices, corners, and entries of rho there must be."""
-        letters, classes, outputs = len(self.counts), len(self.rows), len(self.rows[0])
-        if self.tree.of == "posteriors":
-            return outputs, letters, 0
-        return letters, classes if self.tree.of == "classes" else outputs, outputs
+        return shape_of(self.tree.of, len(self.counts), (len(self.rows), len(self.rows[0])))
 
     @property
     def well_formed(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
-from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core
+from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core, filled_up
 from pmlopt.solvers.clock import FOREVER, Clock
 
 SPARE_CORE_LETTERS = 6
@@ -20,9 +21,6 @@ SPARE_CORE_LETTERS = 6
 
 SETS_PER_CORE = 10
 """Random sets that one core of letters fills up."""
-
-_SPREAD = 0.1
-"""By what share, at random, more or less of the core is wanted than of everything."""
 
 
 def random_sets(
@@ -41,19 +39,8 @@ def random_sets(
         array([[ True, False, False,  True]])
     """
     size = min(MOST_CORE_LETTERS, int(counts.sum()).bit_length() + SPARE_CORE_LETTERS)
-    share, found = total / max(1, int(counts[letters].sum())), []
-    for first in range(0, wanted, SETS_PER_CORE):
-        order = rng.permutation(letters)
-        core, others = Core(counts.astype(float), order[:size]), order[size:]
-        for _ in range(first, min(first + SETS_PER_CORE, wanted)):
-            rest = rng.permutation(others)
-            aim = total - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
-            base = rest[: np.searchsorted(np.cumsum(counts[rest]), aim)]
-            chosen = core.of_mass(total - float(counts[base].sum()), rng)
-            if chosen is not None:
-                chosen[base] = True
-                found.append(chosen)
-    return np.array(found, bool).reshape(-1, len(counts))
+    rest = partial(Core.of_mass, rng=rng)
+    return filled_up(counts.astype(float), letters, total, (wanted, SETS_PER_CORE), size, rest, rng)
 
 
 _ROUNDING = 1e-9

@@ -19,8 +19,8 @@ from pmlopt.model.utility import SubConvex
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.program import Declaration, problem_of
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-from pmlopt.programs.subconvex.column_spaces import column_space
-from pmlopt.programs.subconvex.columns import ColumnSpace, Explicit
+from pmlopt.programs.subconvex.column_spaces import ColumnSpace, column_space
+from pmlopt.programs.subconvex.columns import Explicit
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -290,31 +291,46 @@ def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) 
     if len(small) <= MOST_WHOLE_LETTERS:
         high = Core(p, small).coverings(box.capacity, count)
     else:
-        high = _filled_up(box.capacity, p, small, count, rng)
+        wanted, rest = (count, SETS_PER_CORE), partial(Core.coverings, count=1)
+        high = filled_up(p, small, box.capacity, wanted, MOST_CORE_LETTERS, rest, rng)
     between = np.where(high, p, 0.0).argmax(axis=1)
     high[np.arange(len(high)), between] = False
     fitting = high @ p <= box.capacity
     return Columns(box, high[fitting], between[fitting])
 
 
-def _filled_up(
-    capacity: float, p: FloatArray, small: IntArray, count: int, rng: np.random.Generator
+def filled_up(
+    p: FloatArray,
+    letters: IntArray,
+    mass: float,
+    wanted: tuple[int, int],
+    size: int,
+    rest: Callable[[Core, float], BoolArray],
+    rng: np.random.Generator,
 ) -> BoolArray:
-    """(K, N) at most `count` random sets, each filled up to the capacity from the core of its turn."""
-    found, share = [], capacity / float(p[small].sum())
-    for first in range(0, count, SETS_PER_CORE):
-        letters = rng.permutation(small)
-        core = Core(p, letters[:MOST_CORE_LETTERS])
-        for _ in range(first, min(first + SETS_PER_CORE, count)):
-            rest = rng.permutation(letters[MOST_CORE_LETTERS:])
-            aim = capacity - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
-            masses = np.cumsum(p[rest])
-            taken = int(np.searchsorted(masses, aim))
-            if taken < len(rest) and capacity - float(p[rest[:taken]].sum()) > core.mass:
+    """(K, N) random sets of about a mass: letters in a random order, and the rest from a core of others.
+
+    Args:
+        p: (N,) the masses of letters.
+        letters: those of which the sets are.
+        mass: of a set.
+        wanted: how many sets, and how many of them one core fills up.
+        size: letters of a core.
+        rest: the sets of a core for a mass that is missing.
+        rng: of the orders.
+    """
+    found, share = [np.zeros((0, len(p)), bool)], mass / max(1e-300, float(p[letters].sum()))
+    for first in range(0, wanted[0], wanted[1]):
+        order = rng.permutation(letters)
+        core = Core(p, order[:size])
+        for _ in range(first, min(first + wanted[1], wanted[0])):
+            others = rng.permutation(order[size:])
+            aim = mass - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
+            taken = int(np.searchsorted(np.cumsum(p[others]), aim))
+            if taken < len(others) and mass - float(p[others[:taken]].sum()) > core.mass:
                 taken += 1  # a letter more, or the core is too light for what is missing
-            base = rest[:taken]
-            sets = core.coverings(capacity - float(p[base].sum()), 1)
-            sets[:, base] = True
+            sets = rest(core, mass - float(p[others[:taken]].sum()))
+            sets[:, others[:taken]] = True
             found.append(sets)
     return np.concatenate(found)
 
@@ -338,17 +354,17 @@ class Core:
         best = best[np.isfinite(over[best])]
         return self._sets(best, place[best])
 
-    def of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray | None:
-        """(N,) one of the subsets with just this mass, each as likely; None where there is none."""
+    def of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
+        """(K, N) one of the subsets with just this mass, each as likely; none where there is none."""
         one, other = self.sums
         end = np.searchsorted(other, mass - one, side="right")
         pairs = np.cumsum(end - np.searchsorted(other, mass - one))
         if pairs[-1] == 0:
-            return None
+            return np.zeros((0, self.size), bool)
         place = int(rng.integers(pairs[-1]))
         first = int(np.searchsorted(pairs, place, side="right"))
         second = int(end[first] - (pairs[first] - place))
-        return np.asarray(self._sets(np.array([first]), np.array([second]))[0])
+        return self._sets(np.array([first]), np.array([second]))
 
     def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
         """(K, N) the pairs of subsets at these places of either half."""

@@ -8,12 +8,13 @@ from decimal import localcontext
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.roots import halved
 from pmlopt.model.queries import record_channel
 from pmlopt.model.queries.record_leakage_measures import record_information, uniform_alone
 from pmlopt.programs.exact.arithmetic import DIGITS
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage
+from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, float_above
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.grouped_rows import split
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
@@ -65,8 +66,7 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
     with localcontext() as context:
         context.prec = DIGITS
         least = proved_least(program.tradeoff, program.sense, program.limit, proof)
-        near = float(least)
-        bound = near if near <= least else float(np.nextafter(near, -np.inf))
+        bound = 0.0 - float_above(-least)
     return program.repaired(np.asarray(matrix.value)), bound, proof
 
 
@@ -93,8 +93,8 @@ SHORTEST_AUDIT = 1e-3
 DOUBT = 1.4
 """A bound on a mixture is taken to be above its leakage by this times what it was before mixing."""
 
-BISECTIONS = 50
-"""Steps by which the place on a path is found."""
+PLACE_WIDTH = 1e-15
+"""Relative width at which the place on a path is found."""
 
 LEAST_AUDIT_TOLERANCE = 1e-7
 """Nats; audits that prove a leakage to be within a limit need not be finer."""
@@ -115,7 +115,7 @@ def audited(
     work = ExactLeakage(
         channel, program.entropy, Options(clock.at_least(SHORTEST_AUDIT), tolerance), nodes, seed, enough
     )
-    return work.found(None).certificate
+    return work.found({}).certificate
 
 
 def certify_tradeoff(
@@ -147,15 +147,24 @@ def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[Trade
     uniform dataset what a linear program finds; and where the least distortion leaks no more than is allowed
     there is nothing better.
     """
+    trivial, uniform = program.trivial, uniform_alone(program.entropy, program.orbits.query.log_size)
+    matrix, proof = program.constant, TradeoffProof((), 0.0)
     if program.sense == "leakage":
-        if program.limit < program.trivial * (1 - RELATIVE_TOLERANCE):
+        if program.limit < trivial * (1 - RELATIVE_TOLERANCE):
             return None
-        return _constant_end(program, "a constant leaks nothing", 0.0, seed, clock)
-    if program.limit == 0 and uniform_alone(program.entropy, program.orbits.query.log_size):
-        return _silent_end(program, seed, clock)
-    if program.limit == 0 and only_constants(program.orbits.query, program.entropy):
-        return _constant_end(program, "only a constant leaks nothing", program.trivial, seed, clock)
-    return _cheapest_end(program, seed, clock)
+        bound, reason = 0.0, "a constant leaks nothing"
+    elif program.limit == 0 and uniform:
+        found = silent_mechanism(program)
+        if found is None:
+            return None
+        matrix, bound, proof = found
+        reason = "a linear program: the output is independent of each record"
+    elif program.limit == 0 and only_constants(program.orbits.query, program.entropy):
+        bound, reason = trivial, "only a constant leaks nothing"
+    else:
+        return _cheapest_end(program, seed, clock)
+    audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
+    return _at_end(certify_tradeoff(program, matrix, audit, bound, proof), reason)
 
 
 def _at_end(certificate: TradeoffCertificate, reason: str) -> Found[TradeoffCertificate]:
@@ -163,25 +172,6 @@ def _at_end(certificate: TradeoffCertificate, reason: str) -> Found[TradeoffCert
     return Found(
         certificate=certificate, finished=True, message=reason, detail=reason, iterations=0, arrays=arrays
     )
-
-
-def _constant_end(
-    program: TradeoffProgram, reason: str, bound: float, seed: int, clock: Clock
-) -> Found[TradeoffCertificate]:
-    audit = audited(program, program.constant, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
-    proof = TradeoffProof((), 0.0)
-    return _at_end(certify_tradeoff(program, program.constant, audit, bound, proof), reason)
-
-
-def _silent_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
-    """The linear program for a uniform dataset, where it could be solved."""
-    found = silent_mechanism(program)
-    if found is None:
-        return None
-    matrix, bound, proof = found
-    audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
-    certificate = certify_tradeoff(program, matrix, audit, bound, proof)
-    return _at_end(certificate, "a linear program: the output is independent of each record")
 
 
 def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
@@ -215,9 +205,8 @@ def likely_within(
     """
     joint = split(audit, program.log_counts[audit.record])
     factor = 1 + DOUBT * (audit.bound / audit.value - 1)
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        within = record_information(joint, path(middle)) * factor <= aim
-        low, high = (low, middle) if within else (middle, high)
-    return path(high)
+
+    def within(place: float) -> bool:
+        return record_information(joint, path(place)) * factor <= aim
+
+    return path(0.0 if within(0.0) else halved(within, 0.0, 1.0, PLACE_WIDTH))

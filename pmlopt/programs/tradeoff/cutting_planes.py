@@ -93,11 +93,6 @@ class SearchState:
         """Whether the gap is good enough."""
         return self.gap <= self.tolerance
 
-    @property
-    def late(self) -> bool:
-        """Whether the time is over."""
-        return self.clock.late
-
     def consider(self, matrix: FloatArray, nodes: int = MAX_AUDIT_RELAXATIONS) -> RecordCertificate:
         """Audit a mechanism, and keep it where it is within the limits and the best."""
         program = self.program
@@ -162,6 +157,7 @@ FIRST_SECONDS = 0.5
 """Seconds, with its compilation, that the first program of a search has at least: it proves a bound."""
 
 MET = "mechanism and bound meet"
+COARSE_MET = "no mechanism with equal rows for many classes is better"
 OUT_OF_TIME = "the time or the rounds gave out"
 
 
@@ -229,10 +225,6 @@ class CuttingPlanePhase:
             and best.value - self.aim <= self.search.tolerance
         )
 
-    @property
-    def _met(self) -> str:
-        return MET if self.search.met else "no mechanism with equal rows for many classes is better"
-
     def run(self) -> str:
         """Alternate program and oracle until the bounds meet; how it ended, in words."""
         program = self.program
@@ -265,7 +257,7 @@ class CuttingPlanePhase:
             return "the solver could not solve a program"
         self.last, self.aim = self._repaired(found.matrix), found.aim
         if self.met:
-            return self._met
+            return MET if self.search.met else COARSE_MET
         self.leaked = found.leaked
         if self.rounds >= MAX_ROUNDS:
             return OUT_OF_TIME
@@ -277,7 +269,7 @@ class CuttingPlanePhase:
             return "no prior was found that leaks more"
         news = self._audit(self.last, found.leaked)
         if self.met:
-            return self._met
+            return MET if self.search.met else COARSE_MET
         if not news and self.room >= room / 2:
             return "no prior was found that leaks more, and the audit left a gap: allow it more time"
         return None
@@ -445,7 +437,7 @@ def search(state: SearchState, first: FloatArray | None) -> str:
     ending, coarse = OUT_OF_TIME, None
     first_certain = plans[-1].count > MANY_CLASSES * plans[0].count
     for rows in plans:
-        if state.late and state.best is not None and rows is not plans[0]:
+        if state.clock.late and state.best is not None and rows is not plans[0]:
             break
         last = rows is plans[-1]
         until = state.clock if last else state.clock.part(COARSE_SHARE)
@@ -464,7 +456,7 @@ def search(state: SearchState, first: FloatArray | None) -> str:
         if not last:  # among many priors that are nearly alike multipliers blur
             coarse = phase.last
             state.priors = state.priors if phase.proof is None else heaviest(phase.proof)
-    if not (first_certain or state.late) and coarse is not None:
+    if not (first_certain or state.clock.late) and coarse is not None:
         state.consider(coarse)
         ending = MET if state.met else ending
     if state.best is None:
@@ -477,7 +469,7 @@ def _consider_families(state: SearchState, rows: GroupedRows) -> None:
     if state.program.sense == "distortion":
         state.consider(state.program.constant, 1)
     for family in families(rows):
-        if state.best is not None and state.late:
+        if state.best is not None and state.clock.late:
             return
         if state.program.sense == "leakage":
             state.consider(within_distortion(rows, family), 1)
@@ -490,7 +482,7 @@ def _within_leakage(state: SearchState, family: Family) -> None:
     matrix = family(0.5)
     for _ in range(FAMILY_STEPS):
         audit = state.consider(matrix, 1)
-        if audit.value <= 0 or state.late:
+        if audit.value <= 0 or state.clock.late:
             return
         matrix = likely_within(state.program, family, audit, state.program.limit)
     state.consider(matrix, 1)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.roots import halved
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -77,11 +78,9 @@ def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior
         record, joint = restart.arrays.get(f"record{place}"), restart.arrays.get(f"joint{place}")
         if record is None or joint is None or np.size(record) != 1 or int(record) not in program.log_counts:
             continue
-        law, counts = np.asarray(joint, dtype=np.float64), program.log_counts[int(record)]
-        if law.shape != counts.shape or not (np.isfinite(law) & (law >= 0)).all():
-            continue
-        if law.sum() > 0 and not law[np.isneginf(counts)].any():
-            adversary = program.adversary(program.constant, int(record))
+        adversary = program.adversary(program.constant, int(record))
+        law = adversary.starting(joint)
+        if law is not None:
             found.append(WorstCasePrior(int(record), adversary.allowed(law)))
     return found
 
@@ -212,8 +211,8 @@ Family = Callable[[float], FloatArray]
 STEEPEST = 60.0
 """The largest exponent of an exponential mechanism, over the range of the losses: e^-60 is nothing."""
 
-BISECTIONS = 50
-"""Steps by which a member of a family is found that has a distortion."""
+PLACE_WIDTH = 1e-15
+"""Relative width at which the member of a family is found that has a distortion."""
 
 
 def families(rows: GroupedRows) -> list[Family]:
@@ -250,8 +249,5 @@ def within_distortion(rows: GroupedRows, family: Family) -> FloatArray:
 
     if within(1.0):
         return family(1.0)
-    low, high = 0.0, 1.0
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if within(middle) else (low, middle)
-    return program.repaired(family(low))
+    share = halved(lambda share: within(1 - share), 0.0, 1.0, PLACE_WIDTH)
+    return program.repaired(family(1 - share))

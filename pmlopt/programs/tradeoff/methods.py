@@ -70,12 +70,7 @@ class CuttingPlanes:
             program, options.tolerance * program.scale, self.seed, options.clock, list(start.priors)
         )
         ending = search(state, start.matrix)
-        return self._found(state, ending, start, not state.late)
-
-    def _found(
-        self, state: SearchState, ending: str, start: TradeoffStart, finished: bool
-    ) -> Found[TradeoffCertificate]:
-        """The best mechanism with the best bound."""
+        finished = not state.clock.late
         if state.best is None:
             raise MethodError(f"no mechanism within the limit was found: {ending}. Allow more time")
         clock = time.perf_counter()

@@ -25,6 +25,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.question import Found
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
+from pmlopt.programs.record_leakage.local_ascent import informations
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
@@ -75,7 +76,7 @@ class Penalised:
 
     def leaked(self, matrix: FloatArray) -> tuple[float, int]:
         """The largest I(X_i; Y), and its record."""
-        found = [self._information(joint, matrix) for joint in self.joints]
+        found = [float(informations(joint[None], matrix)[0]) for joint in self.joints]
         return max(found), int(np.argmax(found))
 
     def both(self, matrix: FloatArray) -> tuple[float, float]:
@@ -101,13 +102,6 @@ class Penalised:
         if self.sense == "leakage":
             return np.asarray(of_leaked + slope * self.losses)
         return np.asarray(self.losses + slope * of_leaked)
-
-    @staticmethod
-    def _information(joint: FloatArray, matrix: FloatArray) -> float:
-        laws = joint @ matrix
-        alone = joint.sum(axis=1, keepdims=True) * laws.sum(axis=0)
-        used = laws > 0
-        return float((laws[used] * np.log(laws[used] / alone[used])).sum())
 
 
 def exponentiated_gradient(

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
 from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
-from pmlopt.model.queries import Query, record_channel
+from pmlopt.model.queries import Query
 from pmlopt.programs.exact.arithmetic import DIGITS, Rows, dot, has_entropy, stochastic, table_of, total
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
@@ -102,7 +102,14 @@ class TradeoffProof:
         return all(math.isfinite(x) and x >= 0 for x in (self.price, *(cut.weight for cut in self.cuts)))
 
 
-def tradeoff_bound(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> float:
+def tradeoff_bound(
+    tradeoff: Tradeoff,
+    sense: Sense,
+    limit: float,
+    proof: TradeoffProof,
+    factor: float = 1.0,
+    known: tuple[FloatArray, FloatArray] | None = None,
+) -> float:
     """Lower bound on the value of all mechanisms, from priors and nonnegative multipliers.
 
     With `g[k,y] = sum_j w_j sum_a J_j(a,k) log(psi_j(a|y) / pi_a)`: in Problem 2
@@ -114,6 +121,8 @@ def tradeoff_bound(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tradeo
         sense: "leakage" for Problem 2, "distortion" for Problem 3.
         limit: D, or L in nats.
         proof: any priors and posteriors, weights and a price of at least 0.
+        factor: by which the price (Problem 2) or the weights (Problem 3) are taken larger.
+        known: the `gains_of` the cuts, where they were computed before.
 
     Raises:
         ProgramError: a multiplier is negative or no finite number.
@@ -127,24 +136,12 @@ def tradeoff_bound(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tradeo
     """
     if not proof.nonnegative:
         raise ProgramError("a multiplier of the proof is negative or not finite: give numbers of at least 0")
-    return _bound(tradeoff, sense, limit, proof, gains_of(proof.cuts, tradeoff.losses.shape), 1.0)
-
-
-def _bound(
-    tradeoff: Tradeoff,
-    sense: Sense,
-    limit: float,
-    proof: TradeoffProof,
-    gains_and_sizes: tuple[FloatArray, FloatArray],
-    factor: float,
-) -> float:
-    """`tradeoff_bound` with the price (Problem 2) or the weights (Problem 3) times a factor."""
     total = sum(cut.weight for cut in proof.cuts)
     leakage = sense == "leakage"
     if leakage and total <= 0:
         return 0.0  # a leakage is never less
     scale = 1 / total if leakage else factor
-    gains, doubt = (scale * part for part in gains_and_sizes)
+    gains, doubt = (scale * part for part in known or gains_of(proof.cuts, tradeoff.losses.shape))
     price = scale * proof.price * factor if leakage else 1.0
     worth = np.where(tradeoff.allowed, gains + price * tradeoff.losses, np.inf)
     offset = price * limit if leakage else total * factor * limit
@@ -160,7 +157,7 @@ def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tr
     gains = gains_of(proof.cuts, tradeoff.losses.shape)
 
     def loss(place: float) -> float:
-        return -_bound(tradeoff, sense, limit, proof, gains, math.exp(place))
+        return -tradeoff_bound(tradeoff, sense, limit, proof, math.exp(place), gains)
 
     found = minimize_scalar(loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12})
     if loss(float(found.x)) >= loss(0.0):
@@ -203,9 +200,7 @@ LIMIT_ROUNDING = 1e-11
 
 def audit_verified(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
     """Whether an audit proves the leakage of this mechanism: its rows are derived from the matrix again."""
-    channel, known = record_channel(query, mechanism), audit.channel
-    if not (np.array_equal(channel.rows, known.rows) and np.array_equal(channel.classes, known.classes)):
-        return False
+    channel = replace(audit.channel, query=query, mechanism=mechanism)
     return replace(audit, mechanism=mechanism, channel=channel).verify()
 
 

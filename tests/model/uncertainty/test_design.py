@@ -40,7 +40,7 @@ from pmlopt.programs.subconvex.column_spaces import column_bound
 
 SUBCONVEX = ["mutual information", "guessing"]
 AnyUtility = LinearUtility | SubConvex
-NO_LIST = "pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS"
+NO_LIST = "pmlopt.programs.subconvex.column_spaces.MOST_LISTED_COLUMNS"
 
 
 def linear_optimum(case: Case, epsilon: float, gains: FloatArray) -> oracles.Optimum:

@@ -65,49 +65,19 @@ def test_a_constant_mechanism_tells_nothing(make: Make, prior: FloatArray, row: 
     assert value == 0.0 if make is MutualInformation else value == pytest.approx(0.0, abs=1e-14)
 
 
-@every
-@given(pair=pairs())
-@MODEST
-def test_no_mechanism_tells_less_than_nothing(make: Make, pair: tuple[FloatArray, FloatArray]) -> None:
-    assert make().value(*pair) >= 0.0
-
-
-@given(prior=priors(1, 6))
-@MODEST
-def test_what_the_identity_tells(prior: FloatArray) -> None:
-    identity = np.eye(len(prior))
-    entropy = math.fsum(-float(w) * math.log(w) for w in prior)
-    assert MutualInformation().value(prior, identity) == pytest.approx(entropy, abs=1e-13)
-    assert TotalVariation().value(prior, identity) == pytest.approx(1 - float(prior @ prior), abs=1e-13)
-    assert ChiSquare().value(prior, identity) == pytest.approx(len(prior) - 1, rel=1e-9, abs=1e-12)
-    assert Hellinger().value(prior, identity) == pytest.approx(
-        2 - 2 * float(prior @ np.sqrt(prior)), abs=1e-13
-    )
-
-
 @given(pair=pairs())
 @MODEST
 def test_the_divergences_keep_their_order(pair: tuple[FloatArray, FloatArray]) -> None:
     variation, square, hellinger, information = (
         make().value(*pair) for make in (TotalVariation, ChiSquare, Hellinger, MutualInformation)
     )
-    assert 0 <= variation <= 1
+    assert min(variation, square, hellinger, information) >= 0
+    assert variation <= 1
     assert hellinger / 2 <= variation + 1e-14
     assert variation <= math.sqrt(hellinger) + 1e-14
     assert 2 * variation**2 <= information + 1e-14  # Pinsker
     assert hellinger <= information + 1e-13
     assert information <= math.log1p(square) + 1e-9
-
-
-@pytest.mark.parametrize("flip", [0.0, 0.01, 0.1, 0.25, 0.5])
-def test_a_binary_symmetric_channel(flip: float) -> None:
-    p, matrix = [0.5, 0.5], np.array([[1 - flip, flip], [flip, 1 - flip]])
-    entropy = math.fsum(-v * math.log(v) for v in (flip, 1 - flip) if v > 0)
-    assert MutualInformation().value(p, matrix) == pytest.approx(math.log(2) - entropy, abs=1e-15)
-    assert TotalVariation().value(p, matrix) == pytest.approx(0.5 - flip, abs=1e-15)
-    assert ChiSquare().value(p, matrix) == pytest.approx((1 - 2 * flip) ** 2, abs=1e-15)
-    roots = math.sqrt(flip / 2) + math.sqrt((1 - flip) / 2)
-    assert Hellinger().value(p, matrix) == pytest.approx(2 - 2 * roots, abs=1e-15)
 
 
 @given(pair=pairs())
@@ -119,11 +89,6 @@ def test_a_generator_of_ones_own(pair: tuple[FloatArray, FloatArray]) -> None:
     plain = FInformation(lambda t: np.where(t > 0, t * np.log(np.where(t > 0, t, 1.0)), 0.0))
     assert plain.value(*pair) == pytest.approx(mutual_information(prior, matrix), rel=1e-9, abs=1e-12)
     assert FInformation(lambda t: 1 - t).value(*pair) == pytest.approx(0.0, abs=1e-12)
-
-
-def test_their_names() -> None:
-    names = [make().name for make in DEFINITIONS]
-    assert names == ["mutual-information", "total-variation", "chi-square", "hellinger"]
 
 
 @pytest.mark.parametrize(

@@ -30,10 +30,6 @@ def test_losses_follow_their_formulas(x: float, y: float) -> None:
         assert loss(x, x) == 0.0
 
 
-def test_the_losses_by_name() -> None:
-    assert dict(LOSSES) == {"hamming": hamming, "absolute": absolute, "squared": squared}
-
-
 def test_hamming_takes_any_labels() -> None:
     assert hamming("a", "a") == 0.0
     assert hamming(("a", 1), ("a", 2)) == 1.0

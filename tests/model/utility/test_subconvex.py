@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms, pairs, priors
 
-from pmlopt import LDP, PML, Mechanism, Prior, design
+from pmlopt import LDP, PML, Mechanism, design
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import GuessingProbability, SubConvex, informations
@@ -51,42 +51,14 @@ def test_the_value_is_the_sum_of_the_function_over_the_columns(pair: tuple[Float
     assert PEAK.value(prior, matrix) == pytest.approx(math.fsum(float(c.max()) for c in columns), rel=1e-12)
 
 
-@given(priors(), mechanisms(1))
-@MODEST
-def test_a_constant_mechanism_is_guessed_by_the_prior(prior: FloatArray, row: FloatArray) -> None:
-    constant = np.tile(row, (len(prior), 1))
-    assert GuessingProbability().value(prior, constant) == pytest.approx(prior.max(), rel=1e-14)
-    assert SPREAD.value(prior, constant) == pytest.approx(0.0, abs=1e-14)
-
-
-@given(priors(1, 6))
-@MODEST
-def test_the_identity_is_guessed_always(prior: FloatArray) -> None:
-    assert GuessingProbability().value(prior, np.eye(len(prior))) == pytest.approx(1.0, rel=1e-14)
-
-
-@given(pairs(), st.data())
-@MODEST
-def test_merging_two_outputs_never_helps(pair: tuple[FloatArray, FloatArray], data: st.DataObject) -> None:
-    prior, matrix = pair
-    m = matrix.shape[1]
-    kept, merged = data.draw(st.integers(0, m - 1)), data.draw(st.integers(0, m - 1))
-    after = matrix.copy()
-    after[:, kept] += after[:, merged] * (kept != merged)
-    after = np.delete(after, merged, axis=1) if kept != merged else after
-    for utility in (*(make() for make in informations().values()), SPREAD, PEAK):
-        before = utility.value(prior, matrix)
-        assert utility.value(prior, after) <= before + 1e-12 * max(1.0, before)
-
-
 @given(pairs(max_size=4), st.data())
 @MODEST
 def test_post_processing_never_helps(pair: tuple[FloatArray, FloatArray], data: st.DataObject) -> None:
     prior, matrix = pair
     after = Mechanism(matrix).post_process(data.draw(mechanisms(matrix.shape[1])))
-    for make in informations().values():
-        before = make().value(prior, matrix)
-        assert make().value(prior, after) <= before + 1e-12 * max(1.0, before)
+    for utility in (*(make() for make in informations().values()), SPREAD, PEAK):
+        before = utility.value(prior, matrix)
+        assert utility.value(prior, after) <= before + 1e-12 * max(1.0, before)
 
 
 @st.composite
@@ -101,35 +73,27 @@ def columns(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 @pytest.mark.parametrize("name", informations())
-@given(drawn=columns(), factor=st.floats(1e-3, 1e3))
+@given(drawn=columns(), factor=st.floats(1e-3, 1e3), share=st.floats(0.0, 1.0))
 @MODEST
-def test_the_ready_made_are_homogeneous(
-    name: str, drawn: tuple[FloatArray, FloatArray, FloatArray], factor: float
-) -> None:
-    prior, one, _ = drawn
-    once, scaled = informations()[name]().worths(prior, np.stack([one, factor * one], axis=1))
-    assert scaled == pytest.approx(factor * once, rel=1e-9, abs=1e-12 * factor * one.max())
-
-
-@pytest.mark.parametrize("name", informations())
-@given(drawn=columns(), share=st.floats(0.0, 1.0))
-@MODEST
-def test_the_ready_made_are_convex(
-    name: str, drawn: tuple[FloatArray, FloatArray, FloatArray], share: float
+def test_the_ready_made_are_homogeneous_and_convex(
+    name: str, drawn: tuple[FloatArray, FloatArray, FloatArray], factor: float, share: float
 ) -> None:
     prior, one, other = drawn
-    mixed = share * one + (1 - share) * other
-    left, right, between = informations()[name]().worths(prior, np.stack([one, other, mixed], axis=1))
+    every = np.stack([one, other, share * one + (1 - share) * other, factor * one], axis=1)
+    left, right, between, scaled = informations()[name]().worths(prior, every)
     assert between <= share * left + (1 - share) * right + 1e-9 * (1 + one.max() + other.max())
+    assert scaled == pytest.approx(factor * left, rel=1e-9, abs=1e-12 * factor * one.max())
 
 
-@pytest.mark.parametrize("name", informations())
-@given(prior=priors(1, 8))
+@given(priors(1, 8))
 @MODEST
-def test_the_ready_made_pass_every_probe(name: str, prior: FloatArray) -> None:
-    informations()[name]().check(prior)
-    assert informations()[name]().name == name
-    assert informations()[name]().maximised
+def test_what_is_convex_and_homogeneous_passes_every_probe(prior: FloatArray) -> None:
+    for name, make in informations().items():
+        make().check(prior)
+        assert make().name == name
+        assert make().maximised
+    for utility in (SPREAD, PEAK, SubConvex(lambda column, p: -(p @ column)), SubConvex(lambda v, p: 0)):
+        utility.check(prior)
 
 
 @given(drawn=columns())
@@ -141,13 +105,6 @@ def test_one_column_at_a_time_or_many_is_the_same(drawn: tuple[FloatArray, Float
         many = utility.worths(prior, np.stack([one, other], axis=1))
         single = [float(utility.function(column, prior)) for column in (one, other)]
         assert many == pytest.approx(np.array(single), rel=1e-12, abs=1e-12)
-
-
-@given(priors(1, 8))
-@MODEST
-def test_convex_homogeneous_functions_pass_every_probe(prior: FloatArray) -> None:
-    for utility in (SPREAD, PEAK, SubConvex(lambda column, p: -(p @ column)), SubConvex(lambda v, p: 0)):
-        utility.check(prior)
 
 
 def shown_column(message: str) -> FloatArray:
@@ -163,28 +120,29 @@ def refusal(function: Function) -> str:
     return str(caught.value)
 
 
-def test_a_function_that_is_not_a_number_is_refused() -> None:
-    message = refusal(lambda column, p: float("nan") if column[1] == 0 else float(column.max()))
-    assert "is nan on" in message
-    assert shown_column(message)[1] == 0
-
-
-@pytest.mark.parametrize("value", [math.inf, -math.inf])
-def test_an_infinite_function_is_refused(value: float) -> None:
-    message = refusal(lambda column, p: value)
-    assert f"is {value}" in message
-    assert len(shown_column(message)) == 3
-
-
-def test_a_function_that_raises_is_refused() -> None:
-    message = refusal(lambda column, p: [][3])
-    assert "IndexError" in message
-    assert len(shown_column(message)) == 3
-
-
-@pytest.mark.parametrize("answer", [None, "far", np.zeros(3), 1j, {}])
-def test_other_answers_than_numbers_are_refused(answer: Any) -> None:
-    assert "fails on" in refusal(lambda column, p: answer)
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda v, p: float("nan") if v[1] == 0 else float(v.max()), "is nan on"),
+        (lambda v, p: math.inf, "is inf"),
+        (lambda v, p: -math.inf, "is -inf"),
+        (lambda v, p: [][3], "IndexError"),
+        (lambda v, p: None, "fails on"),
+        (lambda v, p: "far", "fails on"),
+        (lambda v, p: np.zeros(3), "fails on"),
+        (lambda v, p: 1j, "fails on"),
+        (lambda v, p: 1.0, "not homogeneous"),
+        (lambda v, p: np.sqrt(v).sum() ** 2, "not convex"),
+        (lambda v, p: v.min(), "not convex"),
+        (lambda v, p: -v.max(), "not convex"),
+    ],
+)
+def test_what_is_no_sub_convex_number_is_refused_with_the_column(function: Function, words: str) -> None:
+    message = refusal(function)
+    assert words in message
+    column = shown_column(message)
+    assert len(column) == 3
+    assert "nan" not in words or column[1] == 0
 
 
 def test_a_function_that_is_not_homogeneous_is_refused() -> None:
@@ -201,10 +159,6 @@ def test_a_function_that_is_not_homogeneous_is_refused() -> None:
     assert scaled == pytest.approx((factor * mean) ** 2, rel=1e-4)
 
 
-def test_a_constant_function_is_not_homogeneous() -> None:
-    assert "not homogeneous" in refusal(lambda v, p: 1.0)
-
-
 def test_a_function_that_is_not_convex_is_refused() -> None:
     message = refusal(lambda v, p: -p @ abs(v - p @ v))
     assert "not convex" in message
@@ -212,13 +166,6 @@ def test_a_function_that_is_not_convex_is_refused() -> None:
     left = float(re.findall(r"where it is (-?[\d.]+), and", message)[0])
     assert left == pytest.approx(-float(p @ abs(column - p @ column)), abs=1e-5)
     assert message.count("the column [") == 2
-
-
-@pytest.mark.parametrize(
-    "function", [lambda v, p: np.sqrt(v).sum() ** 2, lambda v, p: v.min(), lambda v, p: -v.max()]
-)
-def test_concave_functions_are_refused(function: Function) -> None:
-    assert "not convex" in refusal(function)
 
 
 @pytest.mark.parametrize("bad", [3, None, "mutual-information", np.eye(2)])
@@ -254,14 +201,6 @@ def refusal_name(function: Function) -> str:
         return -float(function(column, p))
 
     return refusal(largest)
-
-
-def test_known_values() -> None:
-    matrix = np.array([[0.75, 0.25], [0.25, 0.75]])
-    assert GuessingProbability().value([0.5, 0.5], matrix) == 0.75
-    assert GuessingProbability().value([0.9, 0.1], matrix) == pytest.approx(0.9)
-    assert SPREAD.value([0.5, 0.5], matrix) == pytest.approx(0.5)
-    assert PEAK.value(Prior.uniform(2), matrix) == pytest.approx(1.5)
 
 
 def test_a_function_that_writes_into_its_column_is_refused() -> None:

@@ -15,7 +15,7 @@ from oracles.designs import FloatArray
 from scipy.optimize import brentq
 
 from pmlopt import BranchAndBound, Result, Status, record_leakage, solve
-from pmlopt.errors import InputError, MechanismError, PrivacyError, QueryError, SolverUnavailableError
+from pmlopt.errors import MechanismError, PrivacyError, QueryError, SolverUnavailableError
 from pmlopt.model.queries import (
     Explicit,
     ModularSum,
@@ -357,13 +357,6 @@ def test_other_arguments_that_are_refused() -> None:
         record_leakage([[0, 1]], np.eye(2), 1.0)  # type: ignore[arg-type]
     with pytest.raises(SolverUnavailableError, match="branch-and-bound, alternating"):
         solve(record_leakage(PARITY, LAPLACE, 1.0), solver="fast")
-    with pytest.raises(PrivacyError, match="number of nodes"):
-        BranchAndBound(nodes=0)
-    for wrong in (0.0, -1.0):
-        with pytest.raises(InputError, match="tolerance"):
-            solve(record_leakage(PARITY, LAPLACE, 1.0), tolerance=wrong)
-        with pytest.raises(InputError, match="time limit"):
-            solve(record_leakage(PARITY, LAPLACE, 1.0), time_limit=wrong)
 
 
 # the largest entropy, and just below
@@ -463,12 +456,16 @@ def test_a_little_below_the_largest_entropy(query: Query, room: float) -> None:
 ENTROPIES = [0.0, 2.0, 3 * LOG2, 2.5, 4 * LOG2]
 
 
-@pytest.mark.parametrize("b", ENTROPIES)
-@pytest.mark.parametrize("rows", [[[0.3, 0.7]] * 2, [[1.0], [1.0]], [[0.1, 0.2, 0.7]] * 2, [[0.0, 1.0]] * 2])
-def test_a_constant_mechanism_leaks_nothing(rows: list[list[float]], b: float) -> None:
-    found = solve(record_leakage(PARITY, rows, b))
-    assert found.certificate.value == 0
-    assert 0 <= found.certificate.bound <= 1e-7
+THIRDS = Explicit([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
+CONSTANT = [[0.3, 0.7], [1.0], [0.1, 0.2, 0.7], [0.0, 1.0], [0.1, 0.9]]
+CONSTANT.append([0.0007578505896010982, 9.834025597269338e-05, 0.9991438091544262])
+
+
+@pytest.mark.parametrize(("query", "b"), [*((PARITY, b) for b in ENTROPIES), (THIRDS, 1.5)])
+@pytest.mark.parametrize("row", CONSTANT)
+def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float], query: Query, b: float) -> None:
+    found = solve(record_leakage(query, [row, row], b))
+    assert (found.value, found.bound) == (0, 0)
     assert found.certificate.verify()
 
 
@@ -665,16 +662,6 @@ def test_a_record_tells_no_more_than_itself(error: float) -> None:
     if error == 0:
         assert found.value == pytest.approx(math.log(2), abs=1e-9)
         assert found.iterations == 0
-
-
-@pytest.mark.parametrize(
-    "row", [[0.1, 0.9], [0.0007578505896010982, 9.834025597269338e-05, 0.9991438091544262]]
-)
-def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float]) -> None:
-    query = Explicit([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
-    found = solve(record_leakage(query, [row, row], 1.5))
-    assert (found.value, found.bound) == (0, 0)
-    assert found.certificate.verify()
 
 
 def test_rows_of_two_outputs_that_are_nearly_alike_need_few_cells() -> None:

@@ -62,12 +62,10 @@ def test_a_method_is_asked_for_by_name_or_as_an_object() -> None:
     assert (rough.solver, rough.status, rough.iterations) == ("alternating", Status.UNPROVED, 2)
     assert rough.bound == rough.gap == math.inf
     assert "the best of 2 starts" in rough.reason
-    stopped = solve(program, solver=Alternating(restarts=1000), time_limit=1e-3)
-    assert stopped.status is Status.STOPPED
     for wrong in (0, -1, 1.5):
-        with pytest.raises(PrivacyError, match="whole number"):
+        with pytest.raises(PrivacyError, match="the number of nodes must be a whole number"):
             BranchAndBound(nodes=wrong)  # type: ignore[arg-type]
-        with pytest.raises(PrivacyError, match="whole number"):
+        with pytest.raises(PrivacyError, match="the number of restarts must be a whole number"):
             Alternating(restarts=wrong)  # type: ignore[arg-type]
 
 

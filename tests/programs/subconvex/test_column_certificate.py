@@ -87,7 +87,7 @@ def test_each_way_of_pricing_gives_the_same_bound(
 ) -> None:
     case = column_oracles.counted_case(93, seed) if way == "counts" else random_case(93, seed)
     if way == "search":
-        monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MOST_LISTED_COLUMNS", 0)
     rng = np.random.default_rng([94, seed])
     best = column_oracles.optimum(case.p, PML(case.epsilon), column_oracles.information)
     for scale in (0.0, 0.01, 1.0):

@@ -88,13 +88,6 @@ def test_many_columns_are_not_declared() -> None:
     assert program.space.count > 10**6
 
 
-def test_the_closed_bound_is_that_of_the_theory() -> None:
-    p = np.array(THREE)
-    for epsilon in (0.1, 0.8, 3.0):
-        bound, _ = design(p, PML(epsilon), INFORMATION).space.closed_bound
-        assert bound == pytest.approx(float(p @ np.minimum(epsilon, -np.log(p))), abs=1e-12)
-
-
 @pytest.mark.parametrize("name", UTILITIES)
 def test_columns_can_be_listed_where_they_are_few(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     complete = design(THREE, PML(0.5), UTILITIES[name][0])
@@ -172,13 +165,6 @@ def test_maximal_leakage_is_refused(name: str) -> None:
 def test_what_is_no_utility_is_refused(utility: Any) -> None:
     with pytest.raises(UtilityError, match=r"sub-convex|call it|mutual-information"):
         design(THREE, PML(0.4), utility)
-
-
-def test_a_function_that_is_not_sub_convex_is_refused() -> None:
-    with pytest.raises(UtilityError, match="homogeneous"):
-        design(THREE, PML(0.4), SubConvex(lambda column, p: float(p @ column**2)))
-    with pytest.raises(UtilityError, match="convex"):
-        design(THREE, PML(0.4), SubConvex(lambda column, p: float(column.min())))
 
 
 def test_too_many_columns_for_a_function_are_refused_by_their_number() -> None:

@@ -16,7 +16,6 @@ from pmlopt import (
     LIP,
     PML,
     ExpectedGain,
-    MutualInformation,
     Prior,
     Status,
     closed_forms,
@@ -33,7 +32,7 @@ from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.solvers.clock import FOREVER, Clock
 from pmlopt.solvers.parametric_program import Master
 
-INFORMATION = MutualInformation()
+INFORMATION = UTILITIES["mutual information"][0]
 
 
 def generated(program: ColumnDesign, tolerance: float = 1e-10) -> Result[ColumnCertificate]:
@@ -52,7 +51,7 @@ def declare_none(monkeypatch: pytest.MonkeyPatch, listing: bool) -> None:
     """Programs start from the constant and the closed forms, and pricing is a list or a search."""
     monkeypatch.setattr("pmlopt.programs.subconvex.program.MOST_DECLARED_COLUMNS", 0)
     if not listing:
-        monkeypatch.setattr("pmlopt.programs.subconvex.columns.MOST_LISTED_COLUMNS", 0)
+        monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MOST_LISTED_COLUMNS", 0)
 
 
 def zipf(n: int) -> FloatArray:
@@ -63,25 +62,18 @@ def zipf(n: int) -> FloatArray:
 # ---------------------------------------------------------------- against full enumeration
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_mutual_information_under_pml_is_optimal(seed: int) -> None:
-    case = random_case(61, seed)
-    best = best_information(case, PML(case.epsilon))
-    program = design(case.prior, PML(case.epsilon), INFORMATION)
-    results = both_ways(program)
-    assert_optimal(program, results, best)
-    assert all(result.value == mutual_information(case.prior, result.mechanism) for result in results)
-    assert [result.solver for result in results] == ["highs", "column-generation"]
-
-
 @pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(0, 40, 5))  # each size and each kind of prior
 def test_each_utility_under_pml_is_optimal(name: str, seed: int) -> None:
     case, (utility, worth) = random_case(62, seed), UTILITIES[name]
     case = case.inside() if name == "hellinger" else case
     best = column_oracles.optimum(case.p, PML(case.epsilon), worth).value
     program = design(case.prior, PML(case.epsilon), utility)
-    assert_optimal(program, both_ways(program), best)
+    results = both_ways(program)
+    assert_optimal(program, results, best)
+    assert [result.solver for result in results] == ["highs", "column-generation"]
+    if utility is INFORMATION:
+        assert all(result.value == mutual_information(case.prior, result.mechanism) for result in results)
 
 
 @pytest.mark.parametrize("name", UTILITIES)
@@ -99,25 +91,15 @@ def test_each_utility_under_ldp_and_lip_is_optimal(name: str, privacy: Requireme
 
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
-def test_counts_are_priced_exactly(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    declare_none(monkeypatch, listing=False)
-    case = counted_case(66, seed)
-    assert_route("counts", case, kind, "mutual information")
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
-def test_listed_columns_are_priced_exactly(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    declare_none(monkeypatch, listing=True)
-    assert_route("vertices", random_case(67, seed), kind, "mutual information")
-
-
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
-def test_a_search_ends_with_a_proof(kind: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    declare_none(monkeypatch, listing=False)
-    way = "least-masses" if kind == "ldp" else "search"
-    assert_route(way, random_case(68, seed), kind, "mutual information")
+@pytest.mark.parametrize("way", ["counts", "vertices", "search"])
+def test_each_way_of_pricing_ends_with_a_proof(
+    way: str, kind: str, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    declare_none(monkeypatch, listing=way == "vertices")
+    case = counted_case(66, seed) if way == "counts" else random_case(67 + (way == "search"), seed)
+    assert_route(
+        "least-masses" if (way, kind) == ("search", "ldp") else way, case, kind, "mutual information"
+    )
 
 
 @pytest.mark.parametrize("name", UTILITIES)
@@ -293,16 +275,14 @@ def test_a_level_near_to_zero_is_no_obstacle(name: str, privacy: Requirement) ->
     assert_optimal(program, both_ways(program), column_oracles.optimum(p, privacy, worth).value)
 
 
-@pytest.mark.parametrize("kind", ["dirichlet", "zipf"])
-def test_twenty_letters_are_proved(kind: str) -> None:
-    prior = np.random.default_rng(77).dirichlet(np.ones(20)) if kind == "dirichlet" else zipf(20)
+@pytest.mark.parametrize(
+    ("prior", "tolerance"),
+    [(np.random.default_rng(77).dirichlet(np.ones(20)), 1e-6), (zipf(20), 1e-6), (zipf(50), 1e-5)],
+    ids=["dirichlet-20", "zipf-20", "zipf-50"],
+)
+def test_many_letters_are_proved(prior: FloatArray, tolerance: float) -> None:
     program = design(prior, PML(1.0), INFORMATION)
-    assert_proved(program, solve(program, tolerance=1e-6), 1e-6)
-
-
-def test_fifty_letters_are_proved() -> None:
-    program = design(zipf(50), PML(1.0), INFORMATION)
-    assert_proved(program, solve(program, tolerance=1e-5), 1e-5)
+    assert_proved(program, solve(program, tolerance=tolerance), tolerance)
 
 
 @pytest.mark.parametrize("privacy", [PML(1.0), LDP(1.0)], ids=str)

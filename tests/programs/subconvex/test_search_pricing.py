@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles import designs as oracles
-from oracles.brute_force_columns import UTILITIES, Make, Problem, assert_allowed, problems
+from oracles.brute_force_columns import UTILITIES, Make, Problem, assert_allowed, extreme, problems, rounded
+from oracles.designs import random_prior
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt import LIP, PML, Prior, design, solve
+from pmlopt.core.arrays import FloatArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.model.utility import ChiSquare, MutualInformation
+from pmlopt.model.utility import ChiSquare, Hellinger, MutualInformation, SubConvex, TotalVariation
+from pmlopt.programs.subconvex import search_pricing
 from pmlopt.programs.subconvex.columns import Kernel
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.relaxations import relaxed
-from pmlopt.programs.subconvex.search_pricing import SearchPricer, staircases_above
+from pmlopt.programs.subconvex.search_pricing import (
+    SearchPricer,
+    columns_above,
+    near_perfect,
+    staircases_above,
+)
 
 
 @settings(max_examples=40, deadline=None)
@@ -187,3 +196,117 @@ def test_a_column_that_is_one_letter_alone_is_never_missed() -> None:
         value = math.log(1 / p[0]) + 1.0  # of the letter 0 alone
         pricer = SearchPricer(Kernel(p, MutualInformation().phi), [box])
         assert pricer.bound(rho, value - 1e-6) >= value - 1e-9, seed
+
+
+# ---------------------------------------------------------------- meeting in the middle
+
+
+boxes = problems(["pml", "tied", "lip"])
+
+
+@settings(max_examples=40, deadline=None)
+@given(boxes, st.sampled_from([1e-6, 1e-3, 0.1, 1.0, math.inf]))
+def test_it_finds_every_column_above_the_threshold_and_no_other(problem: Problem, depth: float) -> None:
+    box = problem.families[0]
+    assert isinstance(box, Box)
+    every = extreme(problem.exact, box)
+    value = {column: problem.value([float(v) for v in column]) for column in every}
+    threshold = max(value.values()) - (depth if depth < math.inf else 1e3 * problem.size)
+    meeting = columns_above(problem.kernel, box, problem.rho, threshold, 10_000)
+    assert meeting is not None
+    assert meeting.best == pytest.approx(max(value.values()), abs=1e-9 * problem.size)
+    found = rounded(meeting.columns.lifts(problem.p))
+    near = 1e-9 * problem.size
+    sure = {column for column in every if value[column] > threshold + near}
+    assert set(rounded(sure)) <= set(found)
+    assert set(found) <= set(rounded({column for column in every if value[column] > threshold - near}))
+    assert_allowed(problem.p, meeting.columns.lifts(problem.p), box)
+
+
+@settings(max_examples=25, deadline=None)
+@given(boxes)
+def test_past_the_best_there_is_nothing(problem: Problem) -> None:
+    box = problem.families[0]
+    assert isinstance(box, Box)
+    meeting = columns_above(problem.kernel, box, problem.rho, problem.best() + 1e-6 * problem.size, 5)
+    assert meeting is not None
+    assert (meeting.best, len(meeting.columns)) == (-math.inf, 0)
+
+
+def test_where_there_are_too_many_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = Kernel(np.full(12, 1 / 12), MutualInformation().phi)
+    assert columns_above(kernel, Box(0.0, 2.1), np.zeros(12), -10.0, 5) is not None
+    for limit in ("MOST_HALF_SUBSETS", "MOST_MEETINGS"):
+        with monkeypatch.context() as patch:
+            patch.setattr(search_pricing, limit, 10)
+            assert columns_above(kernel, Box(0.0, 2.1), np.zeros(12), -10.0, 5) is None
+
+
+# ---------------------------------------------------------------- columns of almost the closed bound
+
+
+@pytest.mark.parametrize("box", [Box(0.0, 2.7), Box(0.0, 6.0), Box(0.4, 1.9)], ids=str)
+@pytest.mark.parametrize("letters", [2, 7, 13])
+def test_on_few_letters_they_are_the_sets_of_least_mass_beyond_the_capacity(box: Box, letters: int) -> None:
+    p = random_prior(np.random.default_rng(letters), letters, 3.0)
+    columns = near_perfect(box, p, 100, np.random.default_rng(0))
+    small = p < box.capacity
+    enough = np.sort(subset_sums(p[small]))
+    enough = enough[enough >= box.capacity * (1 - 1e-13)]
+    if columns is None:
+        assert p[small].sum() <= box.capacity
+        return
+    masses = p @ (columns.high.T | (np.arange(letters)[:, None] == columns.between))
+    assert masses.min() == pytest.approx(enough[0], abs=1e-15)
+    assert (masses >= box.capacity * (1 - 1e-13)).all()
+    lifts = columns.lifts(p)
+    assert_allowed(p, lifts, box)
+    worth, perfect = p @ (lifts * np.log(lifts, where=lifts > 0, out=np.zeros_like(lifts))), masses.argmin()
+    assert worth[perfect] >= worth.max() - 1e-12
+
+
+@pytest.mark.parametrize("letters", [31, 41, 90])
+def test_on_many_letters_next_to_nothing_is_missing(letters: int) -> None:
+    p = random_prior(np.random.default_rng(letters), letters, 5.0)
+    box = Box(0.0, math.e)
+    columns = near_perfect(box, p, 60, np.random.default_rng(0))
+    assert columns is not None
+    assert len(columns) == 60
+    assert_allowed(p, columns.lifts(p), box)
+    worths = MutualInformation().worths(p, columns.lifts(p))
+    assert 1 - 1e-6 <= worths.min() <= worths.max() <= 1 + 1e-12
+
+
+def test_one_letter_that_exceeds_the_capacity_by_itself_has_none() -> None:
+    assert near_perfect(Box(0.0, 1.5), np.array([0.7, 0.2, 0.1]), 3, np.random.default_rng(0)) is None
+
+
+@pytest.mark.parametrize("utility", [MutualInformation, ChiSquare, TotalVariation, Hellinger])
+def test_forty_five_letters_are_proved_within_their_range(utility: Callable[[], SubConvex]) -> None:
+    p = random_prior(np.random.default_rng(45), 45, 5.0)
+    result = solve(design(p, PML(1.0), utility()), gap=1e-8)
+    assert result.status.value == "optimal"
+    assert result.certificate.verify()
+    if utility is MutualInformation:  # each letter is below e^-eps, so that none tells more than eps
+        assert result.value == pytest.approx(1.0, abs=1e-8)
+
+
+def test_both_bounds_of_local_information_privacy() -> None:
+    result = solve(
+        design(random_prior(np.random.default_rng(3), 50, 5.0), LIP(1.0, 1.0), MutualInformation())
+    )
+    assert result.gap <= 1e-7
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_core_that_is_too_light_takes_a_letter_more(seed: int) -> None:
+    """Under a skewed prior a heavy letter may be missing that the core cannot make up for."""
+    p = np.random.default_rng(seed).dirichlet(np.ones(60))
+    families = PML(0.1).columns(Prior(p))
+    assert isinstance(families, tuple)
+    for box in families:
+        assert isinstance(box, Box)
+        columns = near_perfect(box, p, 240, np.random.default_rng(0))
+        assert columns is not None
+        assert len(columns) > 0
+        assert_allowed(p, columns.lifts(p), box)
