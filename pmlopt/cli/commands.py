@@ -156,8 +156,8 @@ def audit(
     """
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
+    from pmlopt.programs.claims import violation
     from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
-    from pmlopt.programs.violations import violation
 
     if not samples and holds_orbits(mechanism_file):
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)

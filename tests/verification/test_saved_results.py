@@ -34,7 +34,7 @@ from pmlopt import (
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError
 from pmlopt.programs.certificate import Verdict
-from pmlopt.programs.violations import violation
+from pmlopt.programs.claims import violation
 from pmlopt.verification import verifier
 
 
