@@ -73,27 +73,27 @@ class ApproximatePML(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 
+    def _keep(self, prior: Prior) -> float:
+        """e^-epsilon, rounded down, for epsilon up to what any outcome can tell."""
+        return below(math.exp(-min(self.epsilon, prior.max_leakage)))
+
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
-        over = cp.Variable(mechanism.shape, nonneg=True, name="excess")
-        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
+        over, keep = cp.Variable(mechanism.shape, nonneg=True, name="excess"), self._keep(prior)
         return Declared(
             {
-                "excess": factor * mechanism - factor * over <= np.ones((prior.size, 1)) @ law,
+                "excess": keep * mechanism - keep * over <= np.ones((prior.size, 1)) @ law,
                 "approximate_pml": cp.sum(over, axis=1) <= self.delta * (1 - MARGIN),
             },
             {"excess": over},
         )
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        law = prior.pmf @ matrix
-        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
-        return {"excess": np.maximum(matrix - law / factor, 0.0)}
+        return {"excess": np.maximum(matrix - prior.pmf @ matrix / self._keep(prior), 0.0)}
 
     def block(self, prior: Prior) -> Block | None:
-        factor = below(math.exp(-min(self.epsilon, prior.max_leakage)))
-        return slack_block(prior.pmf, factor, self.delta * (1 - MARGIN))
+        return slack_block(prior.pmf, self._keep(prior), self.delta * (1 - MARGIN))
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         total, row = weights.sum(), matrix[0].sum()
