@@ -26,6 +26,7 @@ from pmlopt import (
     MinimumMass,
     MutualInformation,
     Prior,
+    RenyiPML,
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy import Declared, Requirement
@@ -40,6 +41,8 @@ REQUIREMENTS: list[Requirement] = [
     LIP(0.5, 0.8),
     MaximalLeakage(0.3),
     ApproximatePML(0.3, 0.1),
+    RenyiPML(2, 0.4),
+    RenyiPML(1.5, 0.4),
 ]
 SETS: list[PriorSet] = [
     L1Ball(PRIOR, 0.15),

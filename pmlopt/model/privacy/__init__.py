@@ -9,6 +9,7 @@ from pmlopt.model.privacy.metric_privacy import MetricPrivacy
 from pmlopt.model.privacy.parameters import parametric_constraints
 from pmlopt.model.privacy.pml import PML
 from pmlopt.model.privacy.ratio_bound import RatioBound
+from pmlopt.model.privacy.renyi_pml import RenyiPML
 from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement
 from pmlopt.model.privacy.secret_leakage import Pufferfish
 
@@ -24,6 +25,7 @@ __all__ = [
     "MetricPrivacy",
     "Pufferfish",
     "RatioBound",
+    "RenyiPML",
     "Requirement",
     "parametric_constraints",
 ]

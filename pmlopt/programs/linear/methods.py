@@ -388,8 +388,11 @@ def _certify(
 
 
 def _gap_is_an_answer(program: LinearDesign) -> bool:
-    """Where constraints were added, the bound is not sharp, or floats have no room within the bound."""
-    return bool(program.added) or not program.privacy.sharp or _without_room(program)
+    """Where constraints were added, the bound is not sharp or curved, or floats have no room within it."""
+    if program.added or not program.privacy.sharp or _without_room(program):
+        return True
+    linear = program.block is not None or program.privacy.has_ratios
+    return not linear and not program.problem.is_lp()  # solvers of cones have fewer digits
 
 
 def _without_room(program: LinearDesign) -> bool:
