@@ -196,7 +196,9 @@ def _of_pairs(prior: Prior, privacy: Requirement, matrix: FloatArray, outputs: l
     """The pair of a ratio bound that is broken most."""
     ratios = privacy.for_prior(prior).required(prior.pmf)
     if ratios is None or not len(ratios.exponents):
-        return f"the limits are {privacy.limits}, and the levels are more"
+        levels = privacy.levels(prior, Mechanism(matrix, prior.labels, outputs))
+        name = max(privacy.limits, key=lambda limit: levels[limit] - privacy.limits[limit])
+        return f"the level {name} is {levels[name]:.6g} nats, and the limit is {privacy.limits[name]:g}"
     over = ratios.log_ratios(matrix) - ratios.exponents[:, None]
     pair, y = np.unravel_index(int(np.nanargmax(over)), over.shape)
     side = int(ratios.above[pair])
