@@ -97,8 +97,8 @@ class Asked:
         "then measured, it is the sample of --delta, and may have letters that were not seen.", "--counts"
     )] = None  # fmt: skip
     privacy_name: Annotated[str, Opt(
-        "pml, ldp, lip, maximal-leakage, approximate-pml, renyi-pml, metric, pufferfish, g-leakage, or the "
-        "name of a requirement of your own (--import).", "--privacy"
+        "pml, ldp, lip, maximal-leakage, approximate-pml, renyi-pml, metric, pufferfish, g-leakage, "
+        "guess-leakage, or the name of a requirement of your own (--import).", "--privacy"
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, Gives(("about", "secret")), Opt(
         "PML and Pufferfish: protect a secret that the data tells of, in place of the data. CSV with a "
@@ -116,6 +116,9 @@ class Asked:
     )] = None  # fmt: skip
     alpha: Annotated[float | None, Gives(("alpha",)), Opt(
         "PML of finite order only: the order of the Renyi divergence, above 1."
+    )] = None  # fmt: skip
+    guesses: Annotated[int | None, Gives(("guesses",)), Opt(
+        "Guess leakage only: how many guesses an adversary has."
     )] = None  # fmt: skip
     lower: Annotated[float | None, Gives(("lower",)), Opt(
         "LIP only: the bound on the other side; else epsilon."

@@ -21,6 +21,7 @@ from pmlopt import (
     ConvexHull,
     ExpectedGain,
     ExpectedLoss,
+    GuessLeakage,
     L1Ball,
     MaximalLeakage,
     MinimumMass,
@@ -42,6 +43,8 @@ REQUIREMENTS: list[Requirement] = [
     MaximalLeakage(0.3),
     ApproximatePML(0.3, 0.1),
     RenyiPML(2, 0.4),
+    GuessLeakage(1, 0.3),
+    GuessLeakage(2, 0.2),
     RenyiPML(1.5, 0.4),
 ]
 SETS: list[PriorSet] = [

@@ -2,6 +2,7 @@
 
 from pmlopt.model.privacy.approximate_pml import ApproximatePML
 from pmlopt.model.privacy.gain_leakage import GainLeakage
+from pmlopt.model.privacy.guess_leakage import GuessLeakage
 from pmlopt.model.privacy.ldp import LDP
 from pmlopt.model.privacy.lip import LIP
 from pmlopt.model.privacy.maximal_leakage import MaximalLeakage
@@ -21,6 +22,7 @@ __all__ = [
     "Conjunction",
     "Declared",
     "GainLeakage",
+    "GuessLeakage",
     "MaximalLeakage",
     "MetricPrivacy",
     "Pufferfish",

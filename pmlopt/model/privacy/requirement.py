@@ -15,7 +15,7 @@ from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.ratios import Ratios, block_of, together
+from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios, block_of, together
 from pmlopt.model.uncertainty.columns import Cone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block import Block
@@ -131,6 +131,11 @@ class Requirement(Record, ABC):
     def with_room(self, nats: float) -> Requirement:
         """With levels of at least so many nats about secrets: floats meet 0 only up to rounding."""
         return self
+
+    def without_room(self, prior: Prior) -> bool:
+        """Whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
+        ratios = self.ratios(prior.pmf)
+        return ratios is not None and ratios.room < LEAST_ROOM
 
     def on_cells(self, cells: Cells) -> Requirement:
         """The bound on a column that is constant on the cells of its output, as one on their values.

@@ -13,7 +13,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
-from pmlopt.model.privacy.ratios import LEAST_ROOM
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.linear import letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
@@ -401,8 +400,7 @@ def _without_room(program: LinearDesign) -> bool:
     Mechanisms then meet pairs with equality, which few floats do in exact arithmetic: what the repair must
     mix in opens a gap that no other solver closes.
     """
-    ratios = program.privacy.ratios(program.prior.pmf) if program.block is None else None
-    return ratios is not None and ratios.room < LEAST_ROOM
+    return program.block is None and program.privacy.without_room(program.prior)
 
 
 def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:

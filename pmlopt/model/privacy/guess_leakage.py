@@ -1,0 +1,162 @@
+"""Leakage to an adversary who may guess several times."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, nonnegative, whole
+from pmlopt.data.mechanism import MechanismLike, paired
+from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.ratios import LEAST_ROOM
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
+from pmlopt.model.uncertainty.columns import Family
+
+if TYPE_CHECKING:
+    import cvxpy as cp
+
+
+@dataclass(frozen=True)
+class GuessLeakage(Requirement):
+    """The chance to be right within k guesses grows by at most `e^epsilon`, whatever comes out.
+
+    The sum of the k largest `p[x] P[x,y]` is at most `e^epsilon G q[y]`, with G the sum of the k largest p.
+    That is the leakage of the gain function of all sets of k letters, of which there are N over k; here a
+    column has N + 1 variables. One guess is the multiplicative leakage of the most likely letter.
+
+    Args:
+        guesses: k, at least 1.
+        epsilon: in nats.
+
+    Raises:
+        PrivacyError: k is no whole number of at least 1, or epsilon is negative, NaN or infinite.
+
+    Source: [alvim2012measuring] (gain functions; this one is theirs for k tries).
+
+    Examples:
+        >>> prior = [0.4, 0.3, 0.2, 0.1]
+        >>> exposing = [[1, 0], [1, 0], [0, 1], [0, 1]]
+        >>> [round(math.exp(GuessLeakage(k, 1.0).level(prior, exposing)), 9) for k in (1, 2, 3)]
+        [1.666666667, 1.428571429, 1.111111111]
+    """
+
+    guesses: int
+    epsilon: float
+    name: ClassVar[str] = "guess-leakage"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "guesses", whole(self.guesses, "the number of guesses", PrivacyError))
+        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+
+    def with_room(self, nats: float) -> GuessLeakage:
+        return replace(self, epsilon=max(self.epsilon, nats))
+
+    def without_room(self, prior: Prior) -> bool:
+        return self.epsilon < LEAST_ROOM
+
+    @property
+    def limits(self) -> dict[str, float]:
+        return {"guess_leakage": self.epsilon}
+
+    @property
+    def scope(self) -> str:
+        return f"within {self.guesses} guess{'es' if self.guesses > 1 else ''}"
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        p, m = paired(prior, mechanism)
+        columns = m.matrix[:, m.support]
+        ratios = _largest(p.pmf[:, None] * columns, self.guesses) / (p.pmf @ columns)
+        return {"guess_leakage": max(0.0, math.log(float(ratios.max()) / self._before(p)))}
+
+    def _before(self, prior: Prior) -> float:
+        """The chance to be right before anything is released."""
+        return float(_largest(prior.pmf[:, None], self.guesses)[0])
+
+    def _share(self, prior: Prior) -> float:
+        """The chance to be right that an outcome may leave, at most one."""
+        return min(1.0, math.exp(min(self.epsilon, LARGEST_EXPONENT)) * self._before(prior))
+
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        import cvxpy as cp
+
+        shape = mechanism.shape
+        over = cp.Variable(shape, nonneg=True, name="over")
+        threshold = cp.Variable((1, shape[1]), nonneg=True, name="threshold")
+        before = self._before(prior)
+        factor = below(before / self._share(prior))
+        told = cp.multiply(prior.pmf[:, None], mechanism)
+        return Declared(
+            {
+                "over": told - np.ones((shape[0], 1)) @ threshold <= over,
+                "guess_leakage": factor * (self.guesses * threshold + cp.sum(over, axis=0, keepdims=True))
+                <= before * law,
+            },
+            {"over": over, "threshold": threshold},
+        )
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        told = np.sort(prior.pmf[:, None] * matrix, axis=0)[::-1]
+        threshold = told[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
+        over = np.maximum(prior.pmf[:, None] * matrix - threshold, 0.0)
+        return {"over": over, "threshold": threshold[None, :]}
+
+    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+        own = weights.reshape(-1, 1)
+        law, before = weights @ matrix, _largest(own, self.guesses)[0]
+        if self.epsilon > LARGEST_EXPONENT:
+            return 0 * law
+        over = _largest(own * matrix, self.guesses) * weights.sum() - power(self.epsilon) * before * law
+        # rounding shall not say that a constant tells anything
+        return np.where((matrix == matrix[0]).all(axis=0) & (over > 0), 0 * law, over)
+
+    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
+        return self.proved(prior, gains, self.witness(prior, gains))
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """The prices of the bound: (M,), at which `proved` is least.
+
+        Posteriors in the order of the gains are mixtures of even laws on the first j letters. The first k
+        have the share `min(1, k / j)` of such a law, and the mean of the first j gains is what it collects.
+        The price is the slope, at the share that is allowed, of the least concave function above them.
+        """
+        means, shares = self._points(gains)
+        most = self._share(prior)
+        inside, outside = shares <= most, shares > most
+        if not inside.any() or not outside.any():
+            return {"prices": np.zeros(gains.shape[1])}
+        near, far = np.flatnonzero(inside), np.flatnonzero(outside)
+        rises = means[far][:, None] - means[near][None]
+        slopes = rises / (shares[far][:, None] - shares[near][None])[..., None]
+        # the bridge over the allowed share is the pair of points whose line is highest there
+        heights = means[near][None] + slopes * (most - shares[near])[None, :, None]
+        flat = heights.reshape(-1, gains.shape[1]).argmax(axis=0)
+        bridge = slopes.reshape(-1, gains.shape[1])[flat, np.arange(gains.shape[1])]
+        return {"prices": np.maximum(bridge, 0.0)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        """For any prices r >= 0, no column collects more than `max_j mean_j + r (share - share_j)`."""
+        prices = np.maximum(shaped(witness, "prices", (gains.shape[1],)), 0.0)
+        means, shares = self._points(gains)
+        return float((means + prices * (self._share(prior) - shares[:, None])).max())
+
+    def _points(self, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(N, M) the mean of the j largest gains, and (N,) the share of k letters in an even law on j."""
+        counts = np.arange(1, len(gains) + 1)
+        means = np.cumsum(np.sort(gains, axis=0)[::-1], axis=0) / counts[:, None]
+        return means, np.minimum(1.0, self.guesses / counts)
+
+    def columns(self, prior: Prior) -> tuple[Family, ...]:
+        raise PrivacyError(
+            "the extreme columns of a bound on several guesses are not listed: for sub-convex utilities give "
+            "GainLeakage with a column for each set of letters, or use PML, LDP or LIP"
+        )
+
+
+def _largest(columns: Any, count: int) -> Any:
+    """(M,) the sum of the largest entries of each column, so many."""
+    return np.sort(columns, axis=0)[::-1][:count].sum(axis=0)
