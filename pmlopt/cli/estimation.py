@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from pmlopt.data.tables.labelled import Labelled
     from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
 
+MOST_VALUES = 1_000
+"""Of a column in clear, by which a table is estimated."""
+
 DIGITS = 9
 """Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
 
@@ -79,12 +82,17 @@ def estimate_command(
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
     parts = [Mechanism.load(file) for file in mechanism_files]
-    if len(parts) > 1 and len(columns) != len(parts):
+    if len(parts) > 1 and data is not None and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     if by and data is None:
         raise InputError("--by names a column of the data: give --data FILE")
     counts, clear = (counts_file, []) if data is None else _columns(data, columns, by, form, missing)
-    parts += [Mechanism(np.eye(len(values)), values, values) for values in clear]
+    for name, values in zip(by, clear, strict=True):
+        if len(values) > MOST_VALUES:
+            raise InputError(
+                f"the column {name!r} has {len(values)} values: a table by them has too many cells"
+            )
+        parts.append(Mechanism(np.eye(len(values)), values, values))
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it

@@ -254,7 +254,7 @@ class Estimate:
             share, len(self.combinations) if simultaneous else 1, _checked_kind(kind or self.kind)
         )
         least, most = self.combinations.min(axis=1), self.combinations.max(axis=1)
-        return np.asarray(np.clip(ends, least[:, None], most[:, None]))
+        return np.asarray(np.clip(ends, least[:, None], most[:, None])) + 0.0
 
     def _ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
         """The intervals of a kind, before what frequencies can give is looked at."""

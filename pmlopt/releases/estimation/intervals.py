@@ -111,6 +111,8 @@ def bernstein_people(variance: float, span: float, risk: float, half_width: floa
         return bool(bernstein_width(variance, span, math.ceil(people), risk) <= half_width)
 
     log = math.log(4 / risk)
+    if not half_width > 1e-100:
+        return math.inf
     high = 2.0 + 4 * log * (2 * variance / half_width**2 + 7 * span / (3 * half_width))
     return high if not narrow(high) else halved(narrow, 1.0, high, 1e-9)
 

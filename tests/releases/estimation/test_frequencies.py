@@ -174,6 +174,8 @@ def test_impossible_plans_are_refused() -> None:
             people_needed(TRUE, P, width)
     with pytest.raises(MechanismError, match="rank 1"):
         people_needed([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 0.1)
+    with pytest.raises(InputError, match="too small"):
+        people_needed([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 1e-160, intervals="bernstein")
     with pytest.raises(InputError, match="cannot be planned"):
         people_needed(TRUE, P, 0.1, intervals="exact")
 

@@ -114,6 +114,22 @@ def test_the_test_of_fit_refuses_honest_counts_as_rarely_as_it_says(name: str) -
     assert (np.array(values) < 0.05).sum() <= 57
 
 
+def test_many_outputs_with_few_people_each_are_no_reason_to_refuse() -> None:
+    """200 samples at 0.01: more than 11 are refused with a probability of 1e-5, if what is said is true."""
+    rng = np.random.default_rng(14)
+    matrix = rng.dirichlet(np.full(300, 50.0), 2)
+    law = np.array([0.6, 0.4]) @ matrix
+    values = [
+        goodness_of_fit(matrix, counts, most_likely(matrix, counts.astype(float))).p_value
+        for counts in rng.multinomial(int(5.5 / law.min()), law, 200)
+    ]
+    assert (np.array(values) < 0.01).sum() <= 11
+
+
+def test_a_law_that_excludes_what_was_seen_does_not_fit() -> None:
+    assert goodness_of_fit(np.eye(2), np.array([50, 50]), np.array([1.0, 0.0])).p_value == 0
+
+
 def test_the_test_of_fit_finds_permuted_outputs() -> None:
     matrix = designed("pml", 1.0)
     counts = np.rint(1_000 * np.roll(RARE @ matrix, 1)).astype(np.int64)
