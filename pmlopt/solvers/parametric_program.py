@@ -255,7 +255,13 @@ class Master:
 
 
 def _keys(lifts: FloatArray) -> list[bytes]:
-    return [column.tobytes() for column in np.round(lifts.T, 12) + 0.0]
+    """Columns to twelve places, as keys; entries past all rounding, of letters of 1e-299, as they are."""
+    rounded = np.where(lifts < LARGE, np.round(np.minimum(lifts, LARGE), 12), lifts)
+    return [column.tobytes() for column in rounded.T + 0.0]
+
+
+LARGE = 1e100
+"""Entries from here on have no twelfth place."""
 
 
 _OPTIONS: dict[str, float | str] = {

@@ -74,6 +74,12 @@ def test_unknown_columns_are_given_once() -> None:
     assert master.unknown(np.array([[0.0], [3.0], [-0.0]])).shape == (3, 0)
 
 
+def test_columns_of_letters_next_to_nothing_are_told_apart() -> None:
+    one, other = np.array([[1e299], [1.0]]), np.array([[2e299], [1.0]])
+    master = Master(np.ones((2, 1)), np.zeros(1))
+    assert master.unknown(np.hstack([one, other, one])).shape == (2, 2)
+
+
 def test_columns_that_cannot_meet_the_rows_are_an_error() -> None:
     with pytest.raises(ArithmeticError, match="master"):
         Master(np.array([[2.0], [0.5]]), np.ones(1)).solve()
