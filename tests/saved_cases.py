@@ -62,6 +62,7 @@ from pmlopt.data.symmetry import ProductPrior, reflection
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.utility import CoordinateGain, DisplacementLoss, SumOfParts, TotalVariation
+from pmlopt.programs.held import certify
 from pmlopt.verification import verifier
 
 P = [0.5, 0.3, 0.2]
@@ -178,11 +179,14 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
 }
 """Programs by name; each is solved in well under a second."""
 
+GIVEN: Mapping[str, Callable[[], Result[Any]]] = {"held": lambda: certify(P, PML(1.1) & LDP(2.1), CHANNEL)}
+"""Mechanisms that nobody designed, with the proof of what they meet."""
+
 
 @cache
 def solved(name: str) -> Result[Any]:
-    """The result of a program, solved once."""
-    return solve(CASES[name]())
+    """The result of a program, solved once; or a mechanism that was given, with its certificate."""
+    return GIVEN[name]() if name in GIVEN else solve(CASES[name]())
 
 
 @cache

@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
 
-from pmlopt.cli.data import Column, ColumnOptions, Delimiter, Encoding, MissingCells
+from pmlopt.cli.data import ColumnOptions, Columns, Delimiter, Encoding, MissingCells
 from pmlopt.cli.options import Opt
 from pmlopt.cli.reading import read_distance, read_gains
 from pmlopt.core import files
@@ -123,7 +123,7 @@ class Asked:
     lower: Annotated[float | None, Gives(("lower",)), Opt(
         "LIP only: the bound on the other side; else epsilon."
     )] = None  # fmt: skip
-    column: Column = None
+    columns: Columns = ()
     missing: MissingCells = "refuse"
     delimiter: Delimiter = None
     encoding: Encoding = None
@@ -137,7 +137,7 @@ class Asked:
     @property
     def source(self) -> ColumnOptions:
         """How the prior is read."""
-        return ColumnOptions(self.delimiter, self.encoding, self.column, self.missing)
+        return ColumnOptions(self.delimiter, self.encoding, self.columns, self.missing)
 
     @cached_property
     def secret(self) -> Secret | None:
@@ -147,9 +147,9 @@ class Asked:
 
         if self.about_file is None:
             return None
-        if self.by is None or self.column is None:
+        if self.by is None or not self.columns:
             return Secret.load(self.about_file)
-        pairs = cross_counts(self.about_file, self.by, self.column, self.missing, self.source.form)
+        pairs = cross_counts(self.about_file, self.by, self.columns[0], self.missing, self.source.form)
         return Secret.from_counts(pairs, name=self.by)
 
     def prior(self) -> Prior:
@@ -198,7 +198,9 @@ class Asked:
             raise InputError("--about has the law of the data in it: leave out --prior and --counts")
         if self.prior_file is not None and self.counts_file is not None and self.delta is None:
             raise InputError("--prior and --counts are both given: with --delta the counts are its sample")
-        if (self.by is None) != (self.column is None or self.about_file is None):
+        if self.about_file is not None and len(self.columns) > 1:
+            raise InputError("--about has one column of the data: give --column once")
+        if (self.by is None) != (not self.columns or self.about_file is None):
             raise InputError("of data, --about takes --column and --by, the column of the secret: give both")
         self.check_belonging()
         self.around.check()
@@ -278,8 +280,8 @@ class Asked:
     def _sample(self, prior: Prior) -> dict[Label, int]:
         """How often each letter was seen, maybe never; in the prior's order where they are the same."""
         assert self.counts_file is not None
-        if self.column is not None:
-            seen = self.source.counts(self.counts_file, self.column, self.missing)
+        if self.columns:
+            seen = self.source.counts(self.counts_file, self.columns, self.missing)
         else:
             labels, numbers = files.read_letters(self.counts_file)
             counts = [int(number) for number in numbers if isinstance(number, int)]

@@ -15,6 +15,7 @@ from pmlopt.cli.printing import say
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.core import files
 from pmlopt.core.frames import Missing
+from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import Label
@@ -31,9 +32,10 @@ Encoding: TypeAlias = Annotated[
 PriorFile: TypeAlias = Annotated[
     Path, Opt("CSV with a header and two columns: letter, and count or probability.", "--prior")
 ]
-Column: TypeAlias = Annotated[
-    str | None, Opt("The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it.")
-]
+Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
+    "The file of the prior is data instead (CSV, Parquet or Arrow): count this column of it, or the tuples "
+    "of several.", "--column"
+)]  # fmt: skip
 MissingCells: TypeAlias = Annotated[Missing, Opt(
     "What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text."
 )]  # fmt: skip
@@ -62,9 +64,10 @@ class DataOptions:
 
         return open_table(path, self.form)
 
-    def counts(self, path: Path, column: str, missing: Missing = "refuse") -> dict[Label, int]:
-        """How often each value occurs in a column of a data file."""
-        return {label: count for (label,), count in self.tuple_counts(path, [column], missing).items()}
+    def counts(self, path: Path, columns: Sequence[str], missing: Missing = "refuse") -> dict[Label, int]:
+        """How often each value of a column of a data file occurs, or each tuple of values of several."""
+        found = self.tuple_counts(path, columns, missing)
+        return {(label if len(columns) > 1 else label[0]): count for label, count in found.items()}
 
     def tuple_counts(
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
@@ -77,46 +80,38 @@ class DataOptions:
 
     def texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
         """The cells of some columns of a data file as text, an empty one where one is missing."""
+        from pmlopt.data.tables.reading import texts_in
+
         with self.open(path) as table:
             return texts_in(table, columns)
 
 
-def texts_in(table: Table, columns: Sequence[str]) -> list[list[str]]:
-    """The cells of some columns of a table as text, an empty one where one is missing."""
-    from pmlopt.data.tables import column_place
-
-    places = [column_place(table.names, column, table.where) for column in columns]
-    found: list[list[str]] = [[] for _ in places]
-    for batch in table.batches():
-        for texts, place in zip(found, places, strict=True):
-            texts.extend(batch.texts(place))
-    return found
-
-
 @dataclass(frozen=True)
 class ColumnOptions(DataOptions):
-    """How a prior is read: from a table of letters, or by counting a column of a data file."""
+    """How a prior is read: from a table of letters, or by counting columns of a data file."""
 
-    column: Column = None
+    columns: Columns = ()
     missing: MissingCells = "refuse"
 
     def prior(self, path: Path) -> Prior:
-        """The prior of a table of letters, or of a column of a data file."""
-        if self.column is None:
+        """The prior of a table of letters, or of columns of a data file."""
+        if not self.columns:
             return read_prior(path)
         from pmlopt.data.prior import Prior
 
-        return Prior.from_counts(self.counts(path, self.column, self.missing))
+        return Prior.from_counts(self.counts(path, self.columns, self.missing))
 
     def sample(self, path: Path) -> Prior:
         """The same, with its sample size."""
-        return read_counts(path) if self.column is None else self.prior(path)
+        return self.prior(path) if self.columns else read_counts(path)
 
 
 @command(main, "count")
 def count_command(
     data: Annotated[Path, Arg("DATA")],
-    column: Annotated[str, Opt("The column of DATA to count.")],
+    columns: Annotated[
+        tuple[str, ...], Opt("The column of DATA to count; of several, their tuples.", "--column")
+    ],
     form: DataOptions,
     by: Annotated[
         str | None, Opt("Another column, such as that of a secret: count the pairs, as a crosstab.")
@@ -126,20 +121,23 @@ def count_command(
         Path, Opt("The CSV file to write; standard output if left out.", "-o/--output", TARGET)
     ] = Path("-"),
 ) -> None:
-    """Count the values in a column of DATA.
+    """Count the values in columns of DATA.
 
-    DATA is CSV, Parquet or Arrow. What it writes is a prior for --prior and --counts, or with --by a joint
-    law for --about: a row for each value of that column, and a column for each value of the other.
+    DATA is CSV, Parquet or Arrow. What it writes is a prior for --prior and --counts, of several columns with
+    their tuples as letters; or with --by a joint law for --about: a row for each value of that column, and a
+    column for each value of the other.
     """
     from pmlopt.data.tables import cross_counts
 
+    if by is not None and len(columns) > 1:
+        raise InputError("--by counts the pairs with one column: give --column once")
     check_apart([output], [data])
     files.check_target(output)
     if by is None:
-        found = form.counts(data, column, missing)
-        rows: list[list[Any]] = [[column, "count"], *([label, count] for label, count in found.items())]
+        found = form.tuple_counts(data, columns, missing)
+        rows: list[list[Any]] = [[*columns, "count"], *([*label, count] for label, count in found.items())]
     else:
-        pairs = cross_counts(data, by, column, missing, form.form)
+        pairs = cross_counts(data, by, columns[0], missing, form.form)
         letters = list(dict.fromkeys(letter for _, letter in sorted(pairs, key=lambda pair: str(pair[1]))))
         values = list(dict.fromkeys(value for value, _ in pairs))
         rows = [

@@ -82,7 +82,7 @@ def _counted(
     data: Path, column: str, classes: str | None, missing: Missing, form: DataOptions
 ) -> dict[str, int]:
     """Count how often each class occurs, in the order given or of the text."""
-    found = {str(label): count for label, count in form.counts(data, column, missing).items()}
+    found = {str(label): count for label, count in form.counts(data, [column], missing).items()}
     if classes is None:
         return dict(sorted(found.items()))
     names = [name.strip() for name in classes.split(",")]

@@ -47,6 +47,8 @@ def compose(
     Levels under the prior do not add up to a bound.
     """
     from pmlopt.data.mechanism import Mechanism
+    from pmlopt.model.privacy import PML
+    from pmlopt.programs.held import certify
     from pmlopt.releases import compose as product
     from pmlopt.releases import compose_attributes
 
@@ -56,18 +58,23 @@ def compose(
     if output is not None:
         check_apart([output], [*mechanism_files, *asked.files])
         files.check_target(output)
-    mechanisms = [Mechanism.load(file) for file in mechanism_files]
+    mechanisms, prior = [Mechanism.load(file) for file in mechanism_files], asked.prior()
     show = _show_attributes if attributes else _show_one_secret
-    show(list(map(str, mechanism_files)), mechanisms, asked.prior(), as_json)
+    level = show(list(map(str, mechanism_files)), mechanisms, prior, as_json)
     if output is not None:
-        (compose_attributes if attributes else product)(mechanisms).save(output)
-        say(f"the product mechanism is written to {output}", err=as_json)
+        whole = compose_attributes(mechanisms, prior.labels) if attributes else product(mechanisms)
+        certify(aligned(prior, whole), PML(level + LEVEL_ROOM), whole).save(output)
+        say(f"the product mechanism is written to {output}, with a certificate of its level", err=as_json)
+
+
+LEVEL_ROOM = 1e-12
+"""Nats by which a level may be off that is claimed of floats: what rounding adds to it."""
 
 
 def _show_one_secret(
     names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
-) -> None:
-    """Print the levels of the releases of one secret, and of all together."""
+) -> float:
+    """Print the levels of the releases of one secret, and of all together; return that."""
     from pmlopt.measures import leakage_level
     from pmlopt.releases import worst_outcome
 
@@ -81,16 +88,17 @@ def _show_one_secret(
             "letter": worst.witness,
             "levels": dict(zip(names, levels, strict=False)),
         })  # fmt: skip
-        return
+        return worst.leakage
     rows = [(name, nats(level)) for name, level in zip(names, levels, strict=True)]
     print_table(["release", "level"], [*rows, ("all together", nats(worst.leakage))])
     say(f"the outcome {few(worst.outputs)} leaks most, about the letter {worst.witness!r}")
+    return worst.leakage
 
 
 def _show_attributes(
     names: Sequence[str], mechanisms: Sequence[Mechanism], prior: Prior, as_json: bool
-) -> None:
-    """Print the levels of the releases of several attributes: about each of them, and about their tuple."""
+) -> float:
+    """Print the levels of releases of several attributes: about each, and about their tuple; return that."""
     from pmlopt.releases import attribute_levels
 
     joint = {_letters(label): share for label, share in zip(prior.labels, prior.pmf.tolist(), strict=True)}
@@ -103,7 +111,7 @@ def _show_attributes(
             "each": list(levels.each),
             "alone": list(levels.alone),
         })  # fmt: skip
-        return
+        return levels.together
     rows = [
         (name, nats(alone), nats(each))
         for name, alone, each in zip(names, levels.alone, levels.each, strict=True)
@@ -113,6 +121,7 @@ def _show_attributes(
         f"all attributes together: {nats(levels.together)}, by the outcome {few(levels.outcome)}, about the "
         f"letters {levels.witness!r}"
     )
+    return levels.together
 
 
 def _letters(label: Label) -> tuple[Label, ...]:
@@ -175,6 +184,7 @@ def record_release(
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
+    from pmlopt.releases.recorded import numbers_of_people
 
     mechanism = Mechanism.load(mechanism_file)
     released = form.texts(data, [*columns] if who is None else [*columns, who])
@@ -207,6 +217,7 @@ def check_release(
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
+    from pmlopt.releases.recorded import numbers_of_people
 
     if (data is None) != (who is None):
         raise InputError("--data and --who name the people in the release together: give both or neither")
@@ -255,14 +266,6 @@ def show_ledger(
             [(str(label), number(share), rest)
              for label, share, rest in zip(book.initial.labels, posterior.tolist(), shown, strict=True)],
         )  # fmt: skip
-
-
-def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
-    """The numbers of the people in a column, which are whole."""
-    for text in texts:
-        if not (text.isascii() and text.isdigit() and len(text) < 19):
-            raise InputError(f"--who {who}: {text!r} is no number of a person")
-    return [int(text) for text in texts]
 
 
 def say_finished(book: Ledger) -> None:

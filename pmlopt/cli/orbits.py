@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.beside import Beside
-from pmlopt.cli.data import DataOptions, texts_in
+from pmlopt.cli.data import DataOptions
 from pmlopt.cli.options import CLAIM_FAILS
 from pmlopt.cli.printing import echo_json, limits_of, nats, print_table, say
 from pmlopt.cli.reading import read_linear
@@ -84,6 +84,8 @@ def apply_orbits(
     path: Path, data: Path, form: DataOptions, column: str, output: Path, beside: Beside, seed: int | None
 ) -> str:
     """Replace a column of a data file by the outputs of a mechanism by orbits; what was done, in words."""
+    from pmlopt.data.tables.reading import texts_in
+
     with form.open(data) as table:
         kept = beside.columns(table.names, [column], data, False)
         names = [name for name in table.names if name == column or name in kept]

@@ -9,9 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
-import numpy as np
-
-from pmlopt.cli.ledger import numbers_of_people, say_finished, say_recorded
+from pmlopt.cli.ledger import say_finished, say_recorded
 from pmlopt.cli.options import Opt
 from pmlopt.core import files
 from pmlopt.errors import InputError
@@ -49,12 +47,12 @@ class Account:
                 raise InputError("--who names the people of a ledger: give --ledger too")
             yield output, None
             return
-        from pmlopt.data.mechanism import Mechanism
         from pmlopt.releases import Ledger
+        from pmlopt.releases.recorded import RecordedDraws
         from pmlopt.releases.stored_ledger import check_new
 
-        if len(releases) > 1 or dropping:
-            raise InputError("--ledger keeps one secret of each person: leave out --also and --missing drop")
+        if dropping:
+            raise InputError("--ledger keeps a row for each person in it: leave out --missing drop")
         if files.is_standard(output):
             raise InputError("--ledger publishes a file, after an interruption too: give -o one")
         with Ledger.open(self.ledger_file) as book:
@@ -63,39 +61,12 @@ class Account:
                 sys.exit()  # this very release
             check_new(output)
             draft = output.with_name(f".pmlopt-draft-{output.name}")
-            draws = _Draws(table, self.who)
+            draws = RecordedDraws(releases, table, self.who)
             try:
                 yield draft, draws.add
-                mechanism = releases[0].mechanism
-                unnamed = Mechanism(mechanism.matrix, mechanism.inputs)
-                book.record(unnamed, draws.outcomes, draws.people)
+                outcomes = draws.record(book)
                 book.publish(draft, output)
             except BaseException:
                 draft.unlink(missing_ok=True)
                 raise
-        say_recorded(book, self.ledger_file, len(draws.outcomes))
-
-
-class _Draws:
-    """What was drawn for whom."""
-
-    def __init__(self, table: Table, who: str | None) -> None:
-        from pmlopt.data.tables import column_place
-
-        self._who = who
-        self._place = None if who is None else column_place(table.names, who, table.where)
-        self._drawn: list[IntArray] = []
-        self._numbers: list[str] = []
-
-    def add(self, batch: Batch, drawn: Sequence[IntArray]) -> None:
-        self._drawn.append(drawn[0])
-        if self._place is not None:
-            self._numbers.extend(batch.texts(self._place))
-
-    @property
-    def outcomes(self) -> IntArray:
-        return np.concatenate([np.zeros(0, dtype=np.int64), *self._drawn])
-
-    @property
-    def people(self) -> list[int] | None:
-        return None if self._who is None else numbers_of_people(self._numbers, self._who)
+        say_recorded(book, self.ledger_file, outcomes)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pmlopt.cli.data import DataOptions, MissingCells, Seed, warn_of_seed
 from pmlopt.cli.options import CLAIM_FAILS, Arg, Json, Opt, check_apart, command, imports, main
-from pmlopt.cli.printing import echo_json, print_table, say, status
+from pmlopt.cli.printing import echo_json, nats, print_table, say, status
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -39,6 +39,13 @@ class OneRelease:
         Opt("The largest level of all that leaves, in clear too, in nats: above it nothing is written."),
     ] = None
 
+    ledger_file: Annotated[Path | None, Opt(
+        "A ledger that must allow the release, and records it when it is published.", "--ledger"
+    )] = None  # fmt: skip
+    who: Annotated[
+        str | None, Opt("With --ledger: the column of DATA with the numbers of the people, from 0.")
+    ] = None
+
     def plan(self) -> Plan:
         """The plan of one release."""
         from pmlopt.publishing import Plan
@@ -50,7 +57,8 @@ class OneRelease:
         if self.mechanism_file is not None:
             table["mechanism"] = str(self.mechanism_file)
         named = {"+".join(self.columns): {**table, "columns": list(self.columns)}}
-        return Plan(named, self.keep, self.drop, self.total)
+        ledger = None if self.ledger_file is None else str(self.ledger_file)
+        return Plan(named, self.keep, self.drop, self.total, ledger=ledger, who=self.who)
 
 
 @command(main, "release", extra=(imports,))
@@ -84,13 +92,17 @@ def release_command(
         raise InputError("--plan says all of it: leave out --column, --keep, --drop, --total and the like")
     else:
         plan = read_plan(plan_file)
+    ledger = None if plan.ledger is None else plan.folder / plan.ledger
+    if ledger is not None and output is not None and _was_interrupted(ledger, output):
+        return
     warn_of_seed(seed)
     with status("designing", as_json):
         mechanisms = plan.mechanisms(data, missing, form.form)
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
-            law=None if plan.law is None else plan.folder / plan.law, drop_missing=missing == "drop",
-            form=form.form,
+            law=None if plan.law is None else plan.folder / plan.law,
+            ledger=ledger, who=plan.who,
+            drop_missing=missing == "drop", form=form.form,
         )  # fmt: skip
     told = draft.described()
     if not as_json:
@@ -104,6 +116,7 @@ def release_command(
             err=True,
         )
         sys.exit(CLAIM_FAILS)
+    _check_ledger(draft, as_json)
     if output is None:
         return
     described = write_release(draft, output, seed)
@@ -112,6 +125,28 @@ def release_command(
         return
     say(f"{described.rows:,} rows written to {output / described.data}.")
     say(f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}")
+
+
+def _was_interrupted(ledger: Path, output: Path) -> bool:
+    """Publish what a ledger holds of releases that were interrupted; whether this very one was."""
+    from pmlopt.cli.ledger import say_finished
+    from pmlopt.releases import Ledger
+
+    with Ledger.open(ledger) as book:
+        say_finished(book)
+    return str(output.resolve()) in book.finished
+
+
+def _check_ledger(draft: ReleaseDraft, as_json: bool) -> None:
+    """Say what the release may bring a person to by the ledger, and leave where it does not allow that."""
+    if (found := draft.by_ledger()) is None:
+        return
+    book, allowed, level = found
+    total = "no total" if book.total is None else f"a total of {nats(book.total)}"
+    say(f"By the ledger, with {total}, the leakage on a person may come to {nats(level)}.", err=as_json)
+    if not allowed:
+        say("The total of the ledger might be exceeded. Nothing is written: lower an epsilon.", err=True)
+        sys.exit(CLAIM_FAILS)
 
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:

@@ -151,30 +151,17 @@ class RequirementCertificate(Certificate):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class DesignCertificate(RequirementCertificate):
-    """What is claimed of a mechanism that was designed for a prior and a requirement.
+class ListedCertificate(RequirementCertificate):
+    """What is claimed of a mechanism on letters that are listed.
 
     Attributes:
         prior: what the claim is about, with the mechanism and the requirement.
-        multipliers: (N,) the rho from which `bound` follows, or None.
-        residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
-            declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
-            its largest coefficient.
-        repair: what was done to the solver's matrix.
     """
 
     prior: StoredPrior
-    multipliers: Annotated[FloatArray, Shape("N")] | None
-    residuals: Mapping[str, float]
-    repair: Change
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "privacy", self.privacy.for_prior(self.prior))
-
-    @property
-    @abstractmethod
-    def flat(self) -> bool:
-        """Whether the utility is the same for every mechanism."""
 
     @property
     def measured(self) -> tuple[Mapping[str, float], float]:
@@ -197,6 +184,28 @@ class DesignCertificate(RequirementCertificate):
             level_claim(self.prior, self.privacy, mechanism, limits),
             *confidence_claims(self.privacy, self.prior),
         )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class DesignCertificate(ListedCertificate):
+    """What is claimed of a mechanism that was designed for a prior and a requirement.
+
+    Attributes:
+        multipliers: (N,) the rho from which `bound` follows, or None.
+        residuals: how far each constraint is violated by the matrix, by name; 0 for those that pmlopt
+            declares, up to rounding and a margin of 2^-39. For an added constraint in small units, over
+            its largest coefficient.
+        repair: what was done to the solver's matrix.
+    """
+
+    multipliers: Annotated[FloatArray, Shape("N")] | None
+    residuals: Mapping[str, float]
+    repair: Change
+
+    @property
+    @abstractmethod
+    def flat(self) -> bool:
+        """Whether the utility is the same for every mechanism."""
 
 
 ULP = 2.0**-52

@@ -23,7 +23,9 @@ from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import FORMAT, MECHANISMS, SYSTEM, InClear, Part, ReleaseFile, joint_levels
 from pmlopt.releases.applying import ColumnRelease, input_codes
 from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear
-from pmlopt.releases.joint import LARGEST_PRODUCT, check_size
+from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
+from pmlopt.releases.ledger import Ledger
+from pmlopt.releases.recorded import levels_planned
 from pmlopt.verification.loading import load
 from pmlopt.verification.verifying import trusted_mechanism
 
@@ -46,6 +48,8 @@ class ReleaseDraft:
         levels: what all releases leak together, and about each part.
         in_clear: what the kept columns tell, each by itself, and then all of them.
         total: the largest joint level that is allowed; None for any.
+        ledger: the file of the ledger that records the release, if there is one.
+        who: the column with the numbers of its people; None where the rows are all, in order.
         title: in the releaser's words.
     """
 
@@ -60,6 +64,8 @@ class ReleaseDraft:
     levels: AttributeLevels
     in_clear: tuple[InClear, ...]
     total: float | None = None
+    ledger: str | os.PathLike[str] | None = None
+    who: str | None = None
     title: str = ""
     drop_missing: bool = False
     form: CsvForm | None = None
@@ -68,6 +74,14 @@ class ReleaseDraft:
         """The columns and their joint level, and none of the data."""
         names = said(name for one in self.releases for name in one.columns)
         return f"<ReleaseDraft of {names}: {self.levels.together:.6g} nats together>"
+
+    def by_ledger(self) -> tuple[Ledger, bool, float] | None:
+        """The ledger, whether it allows the release, and the level in nats that a person's may come to."""
+        if self.ledger is None:
+            return None
+        book = Ledger.load(self.ledger)
+        with open_table(self.data, self.form) as table:
+            return book, *levels_planned(book, self.releases, table, self.who)
 
     def described(
         self, name: str = "released.csv", delimiter: str = ",", left_out: int = 0, seed: int | None = None
@@ -116,6 +130,8 @@ def drafted(
     drop: Sequence[str] = (),
     total: float | None = None,
     law: Any = None,
+    ledger: str | os.PathLike[str] | None = None,
+    who: str | None = None,
     drop_missing: bool = False,
     title: str = "",
     form: CsvForm | None = None,
@@ -132,6 +148,10 @@ def drafted(
     written = [name for one in releases for name, _ in one.released]
     if len({*written, *keep}) < len(written) + len(keep):
         raise InputError(f"two of the columns that are written have one name: {said([*written, *keep], 9)}")
+    if who is not None and ledger is None:
+        raise InputError("who names the people of a ledger: give the ledger too")
+    if ledger is not None and drop_missing:
+        raise InputError("a ledger has a row for each person in it: leave no row out for a missing cell")
     largest = None if total is None else nonnegative(total, "the total", InputError)
     of_data, beside = _counted(data, releases, keep, drop_missing, form)
     people = of_data if law is None else _counted(law, releases, (), drop_missing, form)[0]
@@ -143,7 +163,7 @@ def drafted(
         data, releases, made, tuple(keep), tuple(drop), people, law is None, int(of_data.sum()),
         joint_levels(people, matrices),
         tuple(_in_clear(names, counts, matrices) for names, counts in beside.items()),
-        largest, title, drop_missing, form,
+        largest, ledger, who, title, drop_missing, form,
     )  # fmt: skip
 
 
@@ -219,9 +239,7 @@ def _in_clear(
     outcomes = int(np.prod([len(one.outputs) for one in matrices]))
     beside = None
     if len(joint.labels) * outcomes <= LARGEST_PRODUCT:
-        whole = np.ones((len(joint.labels), 1))
-        for own, one in zip(rows, matrices, strict=True):
-            whole = (whole[:, :, None] * one.matrix[own][:, None, :]).reshape(len(whole), -1)
+        whole = product_of_rows([one.matrix[own] for own, one in zip(rows, matrices, strict=True)])
         beside = level_beside(joint, Mechanism(whole, joint.labels))
     return InClear(names, len(joint.values), level_in_clear(joint), beside)
 

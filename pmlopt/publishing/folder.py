@@ -8,7 +8,7 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -209,12 +209,18 @@ def _digest(path: Path) -> str:
 
 
 @contextmanager
-def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
+def whole_folder(
+    path: str | os.PathLike[str], publish: Callable[[Path, Path], None] = rename
+) -> Iterator[Path]:
     """A folder to fill, which appears under its name when the block ends, whole, and never before.
 
     It is filled beside its place, under a name that begins with `.pmlopt-`, by files that are on the disk
     once they are written (`whole_file`), and then renamed. An exception removes it; a process that is killed
     leaves it under that name.
+
+    Args:
+        path: its name.
+        publish: what gives the full folder its name; a ledger's `publish` does so with what it records.
 
     Raises:
         FileFormatError: something is there already, or the folder cannot be made.
@@ -229,7 +235,7 @@ def whole_folder(path: str | os.PathLike[str]) -> Iterator[Path]:
     try:
         yield draft
         draft.chmod(0o777 & ~umask())
-        rename(draft, target)
+        publish(draft, target)
     except OSError as cause:
         shutil.rmtree(draft, ignore_errors=True)
         raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None

@@ -98,6 +98,8 @@ class Plan:
         total: the largest level of all releases together about the tuple of all letters, in nats.
         law: a data file with the same columns, beside the plan, for the law of the letters; left out, the
             data that are released.
+        ledger: the file of a ledger, beside the plan, that must allow the release, and then records it.
+        who: the column with the numbers of its people, from 0; left out, the rows are all of them in order.
         title: of the report.
     """
 
@@ -106,6 +108,8 @@ class Plan:
     drop: tuple[str, ...] = ()
     total: Annotated[float, Range(0)] | None = None
     law: str | None = None
+    ledger: str | None = None
+    who: str | None = None
     title: str = ""
     folder: Path = field(default=Path(), init=False, compare=False)
 

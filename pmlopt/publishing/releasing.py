@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pmlopt.core import files
+from pmlopt.core.whole_files import rename
 from pmlopt.data.tables.reading import open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.data.tables.writing import ARROW_ENDINGS, PARQUET_ENDINGS
@@ -17,6 +19,8 @@ from pmlopt.publishing.draft import Columns, Made, ReleaseDraft, drafted
 from pmlopt.publishing.folder import MECHANISMS, REPORTS, ReleaseFile, digests_of, whole_folder
 from pmlopt.publishing.page import pages
 from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.ledger import Ledger
+from pmlopt.releases.recorded import RecordedDraws
 
 
 def release(
@@ -28,6 +32,8 @@ def release(
     drop: Sequence[str] = (),
     total: float | None = None,
     law: Any = None,
+    ledger: str | os.PathLike[str] | None = None,
+    who: str | None = None,
     drop_missing: bool = False,
     seed: int | None = None,
     title: str = "",
@@ -50,6 +56,9 @@ def release(
         total: the largest level in nats that all releases together may have about the tuple of all letters.
         law: another data file or frame with the same columns, of whose rows the joint law of the letters is
             that which an adversary knows; None takes the data's own.
+        ledger: the file of a ledger on the letters, or the tuples of letters, that are released: it must
+            allow the release, which is recorded there and published together, or neither.
+        who: the column with the numbers of its people, from 0; None where the rows are all, in order.
         drop_missing: leave out rows with a missing cell that is no input.
         seed: for tests alone.
         title: of the report.
@@ -58,7 +67,7 @@ def release(
     Raises:
         InputError: a column is named by nothing, or twice, or is not there.
         MechanismError: a cell is no input of its mechanism, or there are too many outcomes to list.
-        PrivacyError: the total would be exceeded.
+        PrivacyError: the total would be exceeded, or that of the ledger.
         FileFormatError: a file cannot be read, or the folder is there already.
 
     Examples:
@@ -70,8 +79,8 @@ def release(
         <ReleaseDraft of ill: 0.693147 nats together>
     """
     draft = drafted(
-        data, mechanisms, keep=keep, drop=drop, total=total, law=law, drop_missing=drop_missing, title=title,
-        form=form,
+        data, mechanisms, keep=keep, drop=drop, total=total, law=law, ledger=ledger, who=who,
+        drop_missing=drop_missing, title=title, form=form,
     )  # fmt: skip
     if target is not None:
         write_release(draft, target, seed)
@@ -89,7 +98,7 @@ def write_release(
         seed: for tests alone; None draws from the operating system.
 
     Raises:
-        PrivacyError: the joint level is above the total.
+        PrivacyError: the joint level is above the total, or the ledger does not allow the release.
         FileFormatError: the folder is there, or cannot be written.
         InputError: the data were changed since the draft was made.
         MechanismError: a cell is no input of its mechanism.
@@ -100,13 +109,16 @@ def write_release(
             f"the release {planned.beyond}, and the total is {draft.total:.6g}: lower an epsilon, or "
             "release or keep fewer columns"
         )
-    with whole_folder(target) as folder:
+    with ExitStack() as stack:
+        book = None if draft.ledger is None else stack.enter_context(Ledger.open(draft.ledger))
+        folder = stack.enter_context(whole_folder(target, rename if book is None else book.publish))
         (folder / MECHANISMS).mkdir()
         for part, made in zip(planned.parts, draft.made, strict=True):
             made.save(folder / part.mechanism)
         released = f"released{_ending(draft.data)}"
         with open_table(draft.data, draft.form) as table:
             delimiter = (table.form.delimiter if table.form else None) or ","
+            draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
             done = apply_columns(
                 table,
                 draft.releases,
@@ -114,6 +126,7 @@ def write_release(
                 keep=draft.kept,
                 drop_missing=draft.drop_missing,
                 seed=seed,
+                released=None if draws is None else draws.add,
             )
         if done.rows != draft.rows:
             raise InputError("the data were changed since their rows were counted: start again")
@@ -122,6 +135,8 @@ def write_release(
             files.write_whole(folder / name, page)
         described = replace(described, digests=digests_of(folder))
         described.write(folder)
+        if draws is not None and book is not None:
+            draws.record(book)
     return described
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.labels import places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError
@@ -44,39 +45,62 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
         (((0, 0), (0, 1), (1, 0), (1, 1)), array([0.5625, 0.1875, 0.1875, 0.0625]))
     """
     parts = same_secret(mechanisms)
-    check_size(len(parts[0].inputs) * math.prod(len(part.outputs) for part in parts))
-    matrix = np.ones((len(parts[0].inputs), 1))
-    for part in parts:
-        matrix = (matrix[:, :, None] * part.matrix[:, None, :]).reshape(len(matrix), -1)
+    matrix = product_of_rows([part.matrix for part in parts])
     return Mechanism(matrix, common_inputs(parts), product_labels([part.outputs for part in parts]))
 
 
-def compose_attributes(mechanisms: Iterable[MechanismLike]) -> Mechanism:
+def product_of_rows(matrices: Sequence[FloatArray]) -> FloatArray:
+    """(n, M_1 ... M_k) the products of the entries of each row of matrices (n, M_i); the last is fastest.
+
+    Raises:
+        MechanismError: there are more than `LARGEST_PRODUCT`.
+    """
+    found = np.ones((len(matrices[0]), 1))
+    check_size(len(found) * math.prod(matrix.shape[1] for matrix in matrices))
+    for matrix in matrices:
+        found = (found[:, :, None] * matrix[:, None, :]).reshape(len(found), -1)
+    return found
+
+
+def compose_attributes(
+    mechanisms: Iterable[MechanismLike], letters: Iterable[Label] | None = None
+) -> Mechanism:
     """The mechanism that releases several attributes, each through one of its own.
 
-    `P[(x_1, ..., x_k), (y_1, ..., y_k)] = prod_i P_i[x_i, y_i]`, the Kronecker product.
+    `P[(x_1, ..., x_k), (y_1, ..., y_k)] = prod_i P_i[x_i, y_i]`.
 
     Args:
         mechanisms: one for each attribute, (N_i, M_i).
+        letters: those tuples of inputs that occur, such as the labels of a prior; None for all.
 
     Returns:
-        (N_1 ... N_k, M_1 ... M_k) on tuples of letters and of outputs; the last one changes fastest.
+        The inputs are the letters, the outputs all tuples of outputs; of all tuples the last part changes
+        fastest.
 
     Raises:
-        MechanismError: there is none, or the product has more than `LARGEST_PRODUCT` entries.
+        MechanismError: there is none, a letter is no tuple of inputs, or the product has more than
+            `LARGEST_PRODUCT` entries.
 
     Examples:
-        >>> both = compose_attributes([[[0.75, 0.25], [0.25, 0.75]], [[1.0], [1.0]]])
-        >>> both.inputs, both.matrix[1]
-        (((0, 0), (0, 1), (1, 0), (1, 1)), array([0.75, 0.25]))
+        >>> both = compose_attributes([[[0.75, 0.25], [0.25, 0.75]], [[1, 0], [0, 1]]])
+        >>> both.inputs, both.matrix[0]
+        (((0, 0), (0, 1), (1, 0), (1, 1)), array([0.75, 0.  , 0.25, 0.  ]))
+        >>> compose_attributes([[[0.75, 0.25], [0.25, 0.75]]] * 2, [(0, 1)]).matrix
+        array([[0.1875, 0.5625, 0.0625, 0.1875]])
     """
     parts = listed(mechanisms)
-    check_size(math.prod(part.matrix.size for part in parts))
-    matrix: FloatArray = np.ones((1, 1))
-    for part in parts:
-        matrix = np.asarray(np.kron(matrix, part.matrix), dtype=float)
-    inputs, outputs = ([getattr(part, side) for part in parts] for side in ("inputs", "outputs"))
-    return Mechanism(matrix, product_labels(inputs), product_labels(outputs))
+    check_size(math.prod(len(part.inputs) for part in parts))
+    tuples = product_labels([part.inputs for part in parts]) if letters is None else tuple(letters)
+    odd = [one for one in tuples if not isinstance(one, tuple) or len(one) != len(parts)]
+    if odd or not tuples:
+        shown = f"{odd[0]!r} is no tuple" if odd else "there is none"
+        raise MechanismError(f"the letters are tuples of {len(parts)} inputs: {shown}")
+    own = [
+        places_of([one[k] for one in tuples], part.inputs, f"attribute {k + 1}", MechanismError)  # type: ignore[index]
+        for k, part in enumerate(parts)
+    ]
+    matrix = product_of_rows([part.matrix[rows] for part, rows in zip(parts, own, strict=True)])
+    return Mechanism(matrix, tuples, product_labels([part.outputs for part in parts]))
 
 
 @dataclass(frozen=True)

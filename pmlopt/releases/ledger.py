@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, nonnegative, subset_of, whole
 from pmlopt.core.display import things
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at, match_labels
+from pmlopt.core.labels import label_key
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.privacy import PML
@@ -312,18 +313,22 @@ class Ledger(StoredLedger):
         return members.astype(np.int64)
 
     def _matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
-        """The matrix on all letters, with rows of zeros for those that none of these histories leaves."""
+        """The matrix on all letters by their labels, with rows of zeros for those that no history leaves."""
         labels, inputs = self.initial.labels, mechanism.inputs
-        if len(inputs) == len(labels):
-            match_labels(inputs, labels, "the mechanism's inputs", "the letters of the ledger")
+        if isinstance(inputs, Positions) or (isinstance(labels, Positions) and len(inputs) == len(labels)):
+            if len(inputs) != len(labels):
+                raise MechanismError(
+                    f"the mechanism has {len(inputs)} inputs, without labels, and the ledger has "
+                    f"{len(labels)} letters"
+                )
             return mechanism.matrix
-        if isinstance(inputs, Positions) or not set(inputs) <= set(labels):
+        rows_of = {label_key(label): row for row, label in enumerate(inputs)}
+        found = np.array([rows_of.get(label_key(label), -1) for label in labels])
+        places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
+        if not len(places):
             raise MechanismError(
-                f"the mechanism's inputs {few(inputs)} are not the letters of the ledger {few(labels)}, nor "
-                "some of them by their labels"
+                f"the mechanism's inputs {few(inputs)} are none of the letters of the ledger {few(labels)}"
             )
-        places = [labels.index(label) for label in inputs]
-        missing = np.delete(np.arange(len(labels)), places)
         needed = missing[(self._histories.likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
         if needed.size:
             raise MechanismError(
@@ -331,7 +336,7 @@ class Ledger(StoredLedger):
                 "somebody in the release"
             )
         matrix = np.zeros((len(labels), len(mechanism.outputs)))
-        matrix[places] = mechanism.matrix
+        matrix[places] = mechanism.matrix[found[places]]
         return matrix
 
     def _over(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:

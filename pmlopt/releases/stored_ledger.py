@@ -29,22 +29,22 @@ class StoredLedger:
         self._seen: dict[Path, str | None] = {}
 
     def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-        """Give a file with what was recorded its name when the ledger is saved: both happen, or neither.
+        """Give a file or folder with what was recorded its name when the ledger is saved: both, or neither.
 
         The ledger is written first, with the release and both names, and then the draft is renamed. A process
         that is killed before the ledger is on the disk has published and recorded nothing; after that the
         release counts, and `open` and `save` rename the draft where it has not been renamed yet.
 
         Args:
-            draft: a file that nobody else has seen; it must be on the disk (`os.fsync`).
+            draft: a file or folder that nobody else has seen; it must be on the disk (`os.fsync`).
             target: its name once it is published, in the same folder, where nothing is yet.
 
         Raises:
             FileFormatError: the draft is not there, the target is, or their folders differ.
         """
         source, name = Path(draft).resolve(), Path(target).resolve()
-        if source.parent != name.parent or not source.is_file():
-            raise FileFormatError(f"{draft}: is no file in the folder of {target}: nothing can be published")
+        if source.parent != name.parent or not source.exists():
+            raise FileFormatError(f"{draft}: is not in the folder of {target}: nothing can be published")
         check_new(name)
         pair = (str(source), str(name))
         self._state = replace(self._state, publishing=(*self._state.publishing, pair))

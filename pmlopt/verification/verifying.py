@@ -29,6 +29,7 @@ from pmlopt.programs.continuous.certificate import BinsCertificate
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.held import HeldCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -41,7 +42,7 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 KINDS: tuple[type[Certificate], ...] = (
     LinearCertificate, ColumnCertificate, EstimationCertificate, LevelCertificate, ThresholdCertificate,
     EnvelopeCertificate, ProcessedFailureCertificate, EnvelopeDesignCertificate, RecordCertificate,
-    TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate,
+    TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate, HeldCertificate,
 )  # fmt: skip
 """The kinds of certificates that a file may have; one of your own is known once its module is imported."""
 

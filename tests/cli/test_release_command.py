@@ -1,11 +1,15 @@
 """`release`, `check` and `example`: from a data file to a folder that others check."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pandas as pd
 import pytest
 from commands import run
+
+from pmlopt import Ledger
 
 EDUCATION = [
     *("--column", "education", "--epsilon", 0.3, "--utility", "absolute"),
@@ -81,6 +85,46 @@ def test_above_the_total_nothing_is_written(people: Path, tmp_path: Path) -> Non
     said = run("release", people, "--plan", tmp_path / "plan.toml", "-o", tmp_path / "out", code=1)
     assert "Nothing is written: lower an epsilon, or release or keep fewer columns." in said
     assert not (tmp_path / "out").exists()
+
+
+KILLED = """
+import os, sys
+from pmlopt.core import files, whole_files
+kept, left = whole_files.rename, [int(sys.argv.pop(1))]
+def rename(source, target):
+    if left[0] == 0:
+        os.kill(os.getpid(), 9)
+    left[0] -= 1
+    kept(source, target)
+whole_files.rename = files.rename = rename
+from pmlopt.cli import main
+main()
+"""
+"""The command line, killed before a file or folder gets its name for the k-th time."""
+
+
+@pytest.mark.parametrize("renames", [5, 6, 7])
+def test_a_release_with_a_ledger_is_recorded_and_published_or_neither(tmp_path: Path, renames: int) -> None:
+    # five files of the folder, the ledger, the folder, and the ledger again
+    data, book, out = tmp_path / "few.csv", tmp_path / "ledger.npz", tmp_path / "out"
+    data.write_text("id,sex\n" + "".join(f"{k},{'fm'[k % 2]}\n" for k in range(40)))
+    run("ledger", "new", book, "--prior", data, "--column", "sex", "--people", 40, "--total", 0.4)
+    command = [
+        *("release", data, "--column", "sex", "--epsilon", 0.2, "--utility", "hamming"),
+        *("--drop", "id", "--ledger", book, "--who", "id", "-o", out),
+    ]
+    call = [sys.executable, "-c", KILLED, *map(str, [renames, *command])]
+    assert subprocess.run(call, check=False, capture_output=True).returncode == -9
+    assert (Ledger.load(book).releases == 1) == (renames >= 6)
+    assert out.exists() == (renames >= 7)
+    if renames < 7:
+        run(*command)  # again, as if nothing had been
+    assert Ledger.load(book).releases == 1
+    assert "All of it holds." in run("check", out)
+    run(*command[:-1], tmp_path / "next")
+    said = run(*command[:-1], tmp_path / "third", code=1)
+    assert "The total of the ledger might be exceeded" in said
+    assert Ledger.load(book).releases == 2
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ from pmlopt.programs.envelope.program import envelope, failure_after_processing
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.held import HeldCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
 from pmlopt.programs.least_leakage.program import least_leakage, least_leakage_on
 from pmlopt.programs.linear.certificate import LinearCertificate, OrbitCertificate, SymmetricCertificate
@@ -163,6 +164,10 @@ def still_true(data: Any) -> bool:
     certificate = told_of(mechanism, data["metadata"], "the file").certificate
     if isinstance(certificate, ThresholdCertificate):
         return _keeps_threshold(certificate)
+    if isinstance(certificate, HeldCertificate):  # no bound: the level is all there is
+        levels = certificate.privacy.levels(certificate.prior, mechanism)
+        highest = abs(certificate.value - max(levels.values())) <= TOLERANCE
+        return highest and certificate.bound == math.inf and _within(levels, certificate.privacy.limits)
     program = restated(certificate)
     if isinstance(certificate, TradeoffCertificate) and certificate.value == certificate.bound == 0:
         return certificate.violation == 0  # no leakage or distortion is negative

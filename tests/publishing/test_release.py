@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pmlopt import LDP, PML, Mechanism, Prior, design, solve
+from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
 from pmlopt.data.tables import CsvForm
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
 from pmlopt.publishing import check, read_plan, release, write_release
@@ -23,6 +23,7 @@ from pmlopt.publishing.page import pages, sections
 
 FLIP = Mechanism([[0.8, 0.2], [0.3, 0.7]], ["f", "m"], ["f", "m"])
 BLUR = Mechanism([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]], [1, 2, 3], [1, 2, 3])
+TABLES: dict[Any, Any] = {"level": BLUR, "sex": FLIP}
 
 
 def people(rows: int = 3_000) -> pd.DataFrame:
@@ -243,6 +244,46 @@ def test_a_release_that_is_killed_leaves_no_folder_of_its_name(tmp_path: Path) -
     done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=os.environ)
     assert done.returncode == -9
     assert not (tmp_path / "out").exists()
+
+
+def ledger_of(data: pd.DataFrame, path: Path, total: float) -> None:
+    law = data.groupby(["level", "sex"]).size()
+    Ledger(Prior.from_counts({key: int(n) for key, n in law.items()}), len(data), total).save(path)
+
+
+def test_a_ledger_records_what_is_released_of_the_pair(tmp_path: Path) -> None:
+    data, book = people(), tmp_path / "ledger.npz"
+    data["who"] = np.arange(len(data))[::-1]
+    ledger_of(data, book, 1.5)
+    draft = release(data, TABLES, drop=["id", "town", "who"], ledger=book, who="who")
+    write_release(draft, tmp_path / "out")
+    released = pd.read_csv(tmp_path / "out" / "released.csv")
+    found, rows = Ledger.load(book), data.who.tolist()
+    assert found.releases == 1
+    law: Any = found.initial
+    for row in range(0, len(data), 500):
+        after = np.array([
+            BLUR.matrix[BLUR.inputs.index(level), BLUR.outputs.index(int(released["level"].iloc[row]))]
+            * FLIP.matrix[FLIP.inputs.index(sex), FLIP.outputs.index(str(released["sex"].iloc[row]))]
+            for level, sex in law.labels
+        ])  # fmt: skip
+        assert found.density(rows[row]) == pytest.approx(np.log(after / (law.pmf @ after)))
+    assert found.level <= draft.levels.together + 1e-12
+
+
+def test_a_ledger_that_does_not_allow_it_keeps_it_back(tmp_path: Path) -> None:
+    data, book = people(), tmp_path / "ledger.npz"
+    ledger_of(data, book, 0.5)
+    before = book.read_bytes()
+    draft = release(data, TABLES, drop=["id", "town"], ledger=book)
+    found = draft.by_ledger()
+    assert found is not None
+    assert not found[1]
+    assert found[2] == pytest.approx(draft.levels.together)
+    with pytest.raises(PrivacyError, match=r"over the total of 0\.5"):
+        write_release(draft, tmp_path / "out")
+    assert [path.name for path in tmp_path.iterdir() if path.suffix != ".lock"] == ["ledger.npz"]
+    assert book.read_bytes() == before
 
 
 class TestPlans:

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from commands import run
 from fuzzing.tampering import is_proof, mutated, places, still_true, tells_nothing
-from saved_cases import CASES, COUNTED, LOSS, P, script, solved, text_of
+from saved_cases import CASES, COUNTED, GIVEN, LOSS, P, script, solved, text_of
 from scipy.optimize import linprog
 
 from pmlopt import (
@@ -256,7 +256,7 @@ def still_so(data: Any) -> bool:
 LABELS = ("outputs", "labels", "values", "name", "inputs", "unnamed", "pricing")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *GIVEN])
 def test_what_is_changed_is_refused_or_still_so(name: str, tmp_path: Path) -> None:
     data, rng, path = saved(name), random.Random(f"{name} 1"), tmp_path / "result.json"
     every = list(places(data))

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from commands import run
 from fuzzing.tampering import changed, is_proof, leaves, still_true
-from saved_cases import CASES, ORBITS, bent, script
+from saved_cases import CASES, GIVEN, ORBITS, bent, script
 from saved_cases import text_of as saved
 from scipy import stats
 
@@ -54,7 +54,7 @@ PROVED = [
 """What the script proves; of all else it says that it proves nothing."""
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *GIVEN])
 def test_every_kind_is_checked_from_its_file(name: str, tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(saved(name))
@@ -65,7 +65,7 @@ def test_every_kind_is_checked_from_its_file(name: str, tmp_path: Path) -> None:
     assert ("nothing is proved" in said) is (name not in PROVED)
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [*CASES, *GIVEN])
 def test_a_changed_number_is_refused_or_true(name: str, tmp_path: Path) -> None:
     data = json.loads(saved(name))
     rng = random.Random(name)

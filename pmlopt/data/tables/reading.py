@@ -440,3 +440,13 @@ class IpcTable(_TypedTable):
 def no_rows(where: object, rows: int = 1) -> FileFormatError:
     """What to say of a table without rows, of as many with the header."""
     return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")
+
+
+def texts_in(table: Table, columns: Sequence[str]) -> list[list[str]]:
+    """The cells of some columns of a table as text, an empty one where one is missing."""
+    places = [column_place(table.names, column, table.where) for column in columns]
+    found: list[list[str]] = [[] for _ in places]
+    for batch in table.batches():
+        for texts, place in zip(found, places, strict=True):
+            texts.extend(batch.texts(place))
+    return found

@@ -12,7 +12,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.measures.posterior import OutcomeTells, outcome_warnings, what_outcomes_tell
 from pmlopt.model.privacy.requirement import Conjunction, Requirement
 from pmlopt.programs.certificate import Certificate, Verdict
-from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.design_program import DesignCertificate, ListedCertificate
 from pmlopt.programs.reports.baselines import Baselines, baselines
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
@@ -89,7 +89,7 @@ def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
     design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
     prior = getattr(certificate, "prior", None) or getattr(design, "prior", None)
     known = prior if isinstance(prior, Prior) and prior.size == len(certificate.mechanism.inputs) else None
-    privacy = design.privacy if isinstance(design, DesignCertificate) else None
+    privacy = design.privacy if isinstance(design, ListedCertificate) else None
     limits = {} if privacy is None else privacy.limits
     utility = baselines(design) if isinstance(design, DesignCertificate) else None
     names = {name.partition("_about_")[0] for name in limits}

@@ -1,0 +1,74 @@
+"""A mechanism of any origin with the proof that it meets a requirement."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pmlopt.core.arrays import Positions, rounding_of
+from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.data.prior import PriorLike
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy import Requirement
+from pmlopt.programs.certificate import Claim, Restart, Status, Timings
+from pmlopt.programs.claims import no_bound, value_claim, violation
+from pmlopt.programs.design_program import ListedCertificate
+from pmlopt.programs.exact.repair import repair
+from pmlopt.programs.result import Result
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class HeldCertificate(ListedCertificate):
+    """The claim that a given mechanism meets a requirement; nothing is optimised, and no bound is claimed.
+
+    The value is the largest level of the mechanism that the requirement limits, in nats.
+    """
+
+    kind: ClassVar[str] = "held"
+
+    def checks(self) -> tuple[Claim, ...]:
+        """The level, as rationals, and the value."""
+        found = max(self.measured[0].values())
+        rounding = rounding_of(self.prior.size, max(1.0, abs(found)))
+        return (*self.level_checks, value_claim(self.value, found, rounding), no_bound(self, True))
+
+
+def certify(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[HeldCertificate]:
+    """A mechanism that somebody made with the proof that it meets a requirement, to be saved and reported.
+
+    Its rows are put on the grid of floats whose sums are exactly one, which moves entries by 2^-53 or so; the
+    certificate is of that matrix.
+
+    Args:
+        prior: N letters.
+        privacy: the requirement.
+        mechanism: (N, M).
+
+    Raises:
+        PrivacyError: it does not meet the requirement; the message names an outcome and a letter.
+        MechanismError: it is on other letters.
+
+    Examples:
+        >>> from pmlopt import PML
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> found = certify([0.5, 0.5], PML(math.log(1.5)), response)
+        >>> print(found.certificate.statement)
+        pml 0.405465108 <= 0.405465108 nats
+        >>> certify([0.5, 0.5], PML(0.4), response)
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.PrivacyError: the outcome 0 tells 0.405465 nats of 0, and the limit is 0.4
+    """
+    p, m = paired(prior, mechanism)
+    if not privacy.holds(p, m):
+        raise PrivacyError(violation(p, privacy, m))
+    fixed = repair(p, privacy, m.matrix, noise=0.0)
+    inputs = p.labels if isinstance(m.inputs, Positions) else m.inputs
+    exact = Mechanism(fixed.matrix, inputs, m.outputs)
+    level = max(privacy.levels(p, exact).values())
+    certificate = HeldCertificate(mechanism=exact, value=level, bound=math.inf, privacy=privacy, prior=p)
+    return Result(
+        Status.UNPROVED, certificate, "given", "nothing was optimised: the mechanism was given", (), None,
+        False, Timings(0.0, 0.0, 0.0, 0.0), None, Restart("given", {}),
+    )  # fmt: skip

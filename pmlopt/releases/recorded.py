@@ -1,0 +1,104 @@
+"""What mechanisms drew for the rows of a table, and its record in a ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pmlopt.core.arrays import IntArray, few
+from pmlopt.core.labels import label_key
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.data.tables.reading import Batch, Table, column_place, texts_in
+from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.applying import ColumnRelease
+from pmlopt.releases.joint import compose_attributes
+from pmlopt.releases.ledger import Ledger
+
+
+class RecordedDraws:
+    """The draws of some columns of a table, which a ledger holds as one release of the tuple of letters.
+
+    Args:
+        releases: mechanisms with their columns; the letters of the ledger are the inputs of one, or the
+            tuples of the inputs of several, in their order.
+        table: whose rows are released.
+        who: the column with the numbers of the people, from 0; None where the rows are all people in order.
+    """
+
+    def __init__(self, releases: Sequence[ColumnRelease], table: Table, who: str | None = None) -> None:
+        self.releases, self._who = releases, who
+        self._place = None if who is None else column_place(table.names, who, table.where)
+        self._sizes = [len(one.mechanism.outputs) for one in releases]
+        self._drawn: list[IntArray] = []
+        self._numbers: list[str] = []
+
+    def add(self, batch: Batch, drawn: Sequence[IntArray]) -> None:
+        """Take what each mechanism drew for the rows of a batch."""
+        self._drawn.append(np.ravel_multi_index(list(drawn), self._sizes))
+        if self._place is not None:
+            self._numbers.extend(batch.texts(self._place))
+
+    def record(self, book: Ledger) -> int:
+        """Record all that was drawn, and return how many outcomes that is.
+
+        Raises:
+            PrivacyError: the total of the ledger might be broken; see `Ledger.record`.
+            MechanismError: there are more rows or fewer than people, or the letters are others.
+        """
+        outcomes = np.concatenate([np.zeros(0, dtype=np.int64), *self._drawn])
+        people = None if self._who is None else numbers_of_people(self._numbers, self._who)
+        book.record(joint_mechanism(self.releases, book.initial), outcomes, people)
+        return len(outcomes)
+
+
+def joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mechanism:
+    """What releases tell of letters, or of tuples of letters: `prod_i P_i[x_i, y_i]`, its outputs numbered.
+
+    Args:
+        releases: of one, the mechanism itself; of several, on those letters of the law that are tuples of
+            their inputs.
+        law: of the letters of a ledger.
+
+    Raises:
+        MechanismError: no letter is such a tuple, or there are too many outcomes to list.
+    """
+    if len(releases) == 1:
+        return Mechanism(releases[0].mechanism.matrix, releases[0].mechanism.inputs)
+    sides = [set(map(label_key, one.mechanism.inputs)) for one in releases]
+    known = [
+        one
+        for one in law.labels
+        if isinstance(one, tuple) and len(one) == len(sides)
+        and all(label_key(part) in side for part, side in zip(one, sides, strict=True))
+    ]  # fmt: skip
+    if not known:
+        inputs = " and ".join(few(one.mechanism.inputs) for one in releases)
+        raise MechanismError(
+            f"the letters of the ledger are {few(law.labels)}, and none is a tuple of what is released: "
+            f"{inputs}"
+        )
+    whole = compose_attributes([one.mechanism for one in releases], known)
+    return Mechanism(whole.matrix, known)
+
+
+def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
+    """The numbers of the people in a column, which are whole.
+
+    Raises:
+        InputError: a cell is no number.
+    """
+    for text in texts:
+        if not (text.isascii() and text.isdigit() and len(text) < 19):
+            raise InputError(f"the column {who!r}: {text!r} is no number of a person, 0 and up")
+    return [int(text) for text in texts]
+
+
+def levels_planned(
+    book: Ledger, releases: Sequence[ColumnRelease], table: Table, who: str | None
+) -> tuple[bool, float]:
+    """Whether a ledger allows a release for the people in a table, and what a level may come to, in nats."""
+    joint = joint_mechanism(releases, book.initial)
+    people = None if who is None else numbers_of_people(texts_in(table, [who])[0], who)
+    return book.total is None or book.allows(joint, people), book.level_after(joint, people)
