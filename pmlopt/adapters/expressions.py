@@ -36,6 +36,8 @@ class Expressions:
     def release(self, mechanism: Mechanism, seed: int | None = None) -> Any:
         """The expression of one random output for each value, drawn independently from its row.
 
+        An expression that is used twice draws twice, in lazy frames too.
+
         Args:
             mechanism: its inputs are the values of the column; a missing value is refused if it is none.
             seed: None draws from the system's randomness. A number repeats the draws: for tests only.
@@ -48,6 +50,9 @@ class Expressions:
         kind = pl.Series(list(known.outputs)).dtype
 
         def drawn(batch: Any) -> Any:
-            return pl.Series(batch.name, known.sample(batch, seed=random).tolist(), dtype=kind)
+            values = batch.struct.field(batch.struct.fields[0])
+            return pl.Series(values.name, known.sample(values, seed=random).tolist(), dtype=kind)
 
-        return self._column.map_batches(drawn, return_dtype=kind, is_elementwise=True)
+        # what is random is never taken for an expression that was computed already
+        own = pl.lit(0).shuffle().alias("pmlopt-draw")
+        return pl.struct(self._column, own).map_batches(drawn, return_dtype=kind, is_elementwise=True)

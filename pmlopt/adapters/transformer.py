@@ -38,13 +38,17 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         epsilon: the PML level of each column, in nats.
         max_letters: the number of letters of a column of numbers.
         random_state: None draws from the system's randomness. A number repeats the draws: for tests only.
+        handle_unknown: what `transform` makes of a text that was not fitted: "error", or "most_frequent", the
+            letter that was seen most, whose row of the mechanism tells no more of it.
 
     Attributes:
         mechanisms_: the mechanism of each column.
+        most_frequent_: the letter of each column that was seen most.
         levels_: (d,) its level, recomputed from its matrix, in nats.
 
     Raises:
-        InputError: a column of text has a value that was not fitted, or `max_letters` is not positive.
+        InputError: a column of text has a value that was not fitted, `max_letters` is not positive, or
+            `handle_unknown` is not known.
 
     Examples:
         >>> import numpy as np
@@ -54,10 +58,17 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         (True, (1, 2, 3, 4))
     """
 
-    def __init__(self, epsilon: float = 1.0, max_letters: int = 16, random_state: Any = None) -> None:
+    def __init__(
+        self,
+        epsilon: float = 1.0,
+        max_letters: int = 16,
+        random_state: Any = None,
+        handle_unknown: str = "error",
+    ) -> None:
         self.epsilon = epsilon
         self.max_letters = max_letters
         self.random_state = random_state
+        self.handle_unknown = handle_unknown
 
     def fit(self, X: Any, y: Any = None) -> PrivateColumns:
         """Design a mechanism for each column.
@@ -68,9 +79,12 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         """
         if not isinstance(self.max_letters, int | np.integer) or self.max_letters < 1:
             raise InputError(f"`max_letters` is {self.max_letters!r}: give a positive whole number")
+        if self.handle_unknown not in ("error", "most_frequent"):
+            raise InputError(f"`handle_unknown` is {self.handle_unknown!r}: give 'error' or 'most_frequent'")
         table = validate_data(self, X, dtype=None)
         requirement = PML(self.epsilon)
         self.mechanisms_ = []
+        self.most_frequent_: list[Any] = []
         levels = []
         for column in table.T:
             values = _plain(column)
@@ -78,6 +92,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             loss = absolute if _numeric(values) else hamming
             result = solve(design(prior, requirement, ExpectedLoss(loss)))
             self.mechanisms_.append(result.mechanism)
+            self.most_frequent_.append(prior.labels[int(prior.pmf.argmax())])
             levels.append(result.level)
         self.levels_ = np.array(levels)
         return self
@@ -96,6 +111,9 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         for place, (mechanism, column) in enumerate(zip(self.mechanisms_, table.T, strict=True)):
             seed = None if seeds is None else int(seeds.randint(2**31))
             letters = _nearest(mechanism, _plain(column))
+            if self.handle_unknown == "most_frequent":
+                known = set(mechanism.inputs)
+                letters = [one if one in known else self.most_frequent_[place] for one in letters]
             released[:, place] = mechanism.sample(letters, seed=seed)
         return released
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import reprlib
 from collections.abc import Hashable, Iterable, Sequence
+from datetime import date, timedelta
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -163,7 +165,7 @@ def _plain(label: Label) -> Label:
 
 
 def _check_label(label: Label, what: str, error: type[InputError]) -> None:
-    """Raise for a label that has no hash, or does not equal itself."""
+    """Raise for a label that has no hash, does not equal itself, or that no file keeps as it is."""
     try:
         hash(label)
         strange = _has_nan(label)
@@ -171,6 +173,12 @@ def _check_label(label: Label, what: str, error: type[InputError]) -> None:
         raise error(f"{what}: {label!r} cannot be a label: use text or numbers") from None
     if strange:
         raise error(f"{what}: {label!r} cannot be a label, for it does not equal itself: use text")
+    for part in label if isinstance(label, tuple) else (label,):
+        if isinstance(part, Decimal | date | timedelta | bytes):
+            raise error(
+                f"{what}: {part!r} cannot be a label, since no file keeps it as it is: give text or numbers, "
+                "such as str(...) of it, or .astype(str) of its column"
+            )
 
 
 def _has_nan(label: Label) -> bool:

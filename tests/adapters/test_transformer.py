@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from pmlopt import leakage_level
 from pmlopt.adapters.transformer import PrivateColumns
 from pmlopt.data.prior import Prior
-from pmlopt.errors import MechanismError
+from pmlopt.errors import InputError, MechanismError
 
 
 @parametrize_with_checks([PrivateColumns(max_letters=3)])  # type: ignore[untyped-decorator]
@@ -73,3 +73,13 @@ def test_text_is_released_and_frames_come_back_as_frames() -> None:
     assert isinstance(private.set_output(transform="polars").transform(frame), pl.DataFrame)
     with pytest.raises(MechanismError, match="'maybe' is not an input"):
         private.transform(pd.DataFrame({"smokes": ["maybe"], "degree": ["a"]}))
+
+
+def test_a_text_that_was_not_fitted_goes_by_the_most_frequent_one_where_asked() -> None:
+    fitted, later = [["no"], ["no"], ["yes"]], [["maybe"]] * 200
+    private = PrivateColumns(1.0, random_state=3, handle_unknown="most_frequent").fit(fitted)
+    known = PrivateColumns(1.0, random_state=3).fit(fitted)
+    assert private.most_frequent_ == ["no"]
+    assert private.transform(later).tolist() == known.transform([["no"]] * 200).tolist()
+    with pytest.raises(InputError, match="'ignore'"):
+        PrivateColumns(handle_unknown="ignore").fit(fitted)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import copy
 import math
 import pickle
+from collections.abc import Hashable
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -205,3 +208,19 @@ def test_a_csv_gives_labels(tmp_path: Path) -> None:
     assert not isinstance(Mechanism.load(path).inputs, Positions)
     with pytest.raises(MechanismError, match="differ"):
         paired(Prior([0.5, 0.5], ["a", "b"]), Mechanism.load(path))
+
+
+@pytest.mark.parametrize(
+    "label",
+    [Decimal("1.5"), date(2026, 1, 2), datetime(2026, 1, 2), timedelta(1), b"a", ("x", date(2026, 1, 2))],
+)
+def test_a_label_that_no_file_keeps_is_refused_with_the_way_round(label: Hashable) -> None:
+    with pytest.raises(PriorError, match=r"give text or numbers, such as str"):
+        Prior([0.5, 0.5], [label, "other"])
+
+
+def test_a_column_of_dates_is_counted_as_text() -> None:
+    column = pd.Series(pd.to_datetime(["2026-01-02", "2026-01-03", "2026-01-03"]))
+    with pytest.raises(PriorError, match="astype"):
+        Prior.from_samples(column)
+    assert Prior.from_samples(column.astype(str)).labels == ("2026-01-02", "2026-01-03")
