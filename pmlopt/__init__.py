@@ -4,6 +4,7 @@ The public names are declared once, in `__init__.pyi`: each is loaded from its m
 for cvxpy takes a second to import.
 """
 
+import sys
 from importlib import import_module
 from importlib.metadata import version
 from typing import Any
@@ -14,21 +15,32 @@ _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = version("pmlopt")
 
 _ROOMS = {
-    "closed_forms": "model",
-    "estimation": "releases",
-    "noise": "releases",
-    "plots": "programs",
-    "privacy": "model",
-    "queries": "model",
-    "symmetry": "data",
-    "tables": "data",
-    "uncertainty": "model",
-    "utility": "model",
+    "closed_forms": "model.closed_forms",
+    "estimation": "releases.estimation",
+    "measures": "measures",
+    "noise": "releases.noise",
+    "privacy": "model.privacy",
+    "queries": "model.queries",
+    "symmetry": "data.symmetry",
+    "tables": "data.tables",
+    "uncertainty": "model.uncertainty",
+    "utility": "model.utility",
 }
-"""The rooms of the public subpackages with a short name, such as `pmlopt.noise`."""
+"""Where the public subpackages are, such as `pmlopt.noise`."""
 
 
 def __getattr__(name: str) -> Any:
+    if name == "plots":
+        return import_module(f"{__name__}.programs.plots")
     if name in _ROOMS:
-        return import_module(f"{__name__}.{_ROOMS[name]}.{name}")
-    return _attribute(name)
+        return import_module(f"{__name__}.{_ROOMS[name]}")
+    try:
+        return _attribute(name)
+    except AttributeError:
+        if name.startswith("_"):
+            raise
+    from pmlopt.core.guesses import elsewhere
+
+    rooms = {f"{__name__}.{room}": import_module(f"{__name__}.{place}") for room, place in _ROOMS.items()}
+    hint = elsewhere(name, {**rooms, __name__: sys.modules[__name__]})
+    raise AttributeError(f"{__name__} has no {name!r}{hint}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.display import heat_map, matrix_html, number, pandas, table_latex
 from pmlopt.core.frames import are_named, opened, pandas_index
+from pmlopt.core.guesses import Guessed
 from pmlopt.core.labels import label_key, places_of, same_labels, same_set
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Mechanism:
+class Mechanism(Guessed):
     """A privacy mechanism P_{Y|X}: a row-stochastic matrix with labelled rows and columns.
 
     Args:
@@ -57,6 +58,17 @@ class Mechanism:
         >>> mechanism.matrix.shape, mechanism.inputs, mechanism.outputs
         ((2, 2), ('no', 'yes'), (0, 1))
     """
+
+    GUESSES: ClassVar[Mapping[str, str]] = {
+        "labels": ".inputs for its rows and .outputs for its columns",
+        "apply": ".sample(values)", "release": ".sample(values)", "transform": ".sample(values)",
+        "probabilities": ".matrix", "to_numpy": ".matrix", "values": ".matrix", "T": ".matrix.T",
+        "to_csv": ".save('mechanism.csv')", "to_json": ".save('mechanism.json')", "to_frame": ".to_pandas()",
+        "pml": "pmlopt.leakage_level(prior, mechanism)", "level": "pmlopt.leakage_level(prior, mechanism)",
+        "leakage": "pmlopt.audit(prior, mechanism)", "audit": "pmlopt.audit(prior, mechanism)",
+        "compose": "pmlopt.releases.compose([mechanism, other])", "prior": "the prior that you designed for",
+        "estimate": "pmlopt.estimate(mechanism, counts)",
+    }  # fmt: skip
 
     matrix: FloatArray
     inputs: tuple[Label, ...]
@@ -334,6 +346,8 @@ def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism
     A mapping, a series or a frame is put into the order of the other side; a `Prior` and a `Mechanism`, which
     have an order, must have the same.
     """
+    if isinstance(prior, Mechanism) or isinstance(mechanism, Prior):
+        raise MechanismError("the prior comes first, and then the mechanism")
     p, m = as_prior(prior), as_mechanism(mechanism)
     if p.size != len(m.inputs):
         raise MechanismError(f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
@@ -24,6 +24,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.display import bars, number, pandas, table_html, table_latex
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missing
+from pmlopt.core.guesses import Guessed
 from pmlopt.core.labels import places_of
 from pmlopt.core.records import Context, Given, Record, Shape
 from pmlopt.data.tables.labelled import Numbers, column, vector
@@ -37,7 +38,7 @@ SMALLEST = 1e-300
 
 
 @dataclass(frozen=True, eq=False, init=False)
-class Prior(Record):
+class Prior(Guessed, Record):
     """The distribution P_X of a secret X on N letters, each of positive probability.
 
     Args:
@@ -62,6 +63,14 @@ class Prior(Record):
         pmlopt.errors.PriorError: the probabilities sum to 1.1, not to 1: divide them by their sum, or take
         Prior.from_counts, where they are counts
     """
+
+    GUESSES: ClassVar[Mapping[str, str]] = {
+        "letters": ".labels", "index": ".labels", "n": ".size", "p": ".pmf", "values": ".pmf",
+        "to_numpy": ".pmf", "items": "zip(prior.labels, prior.pmf)",
+        "to_dict": "dict(zip(prior.labels, prior.pmf))",
+        "save": "pandas: pd.Series(prior.pmf, prior.labels).to_csv('prior.csv')", "total": ".samples",
+        "sample": "numpy: rng.choice(prior.size, p=prior.pmf)",
+    }  # fmt: skip
 
     kind: ClassVar[str] = "prior"
     probabilities: FloatArray
@@ -244,6 +253,10 @@ class Prior(Record):
         prior = cls.__new__(cls)
         prior._set(probabilities, labels, samples, counts)
         return prior
+
+    def __len__(self) -> int:
+        """N, the number of letters."""
+        return len(self.probabilities)
 
     @property
     def size(self) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, ClassVar, Generic
 
 from pmlopt.core.arrays import Label
 from pmlopt.core.display import facts_html
+from pmlopt.core.guesses import Guessed
 from pmlopt.programs.certificate import C_co
 from pmlopt.solvers.through_cvxpy import write_mps
 
@@ -41,7 +42,7 @@ class Declaration:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Program(ABC, Generic[C_co]):
+class Program(Guessed, ABC, Generic[C_co]):
     """A problem that is declared and not yet solved: what every kind of question shares.
 
     `problem` is an ordinary cvxpy problem whose parts have names; `solve` answers it with a `Result` whose
@@ -53,6 +54,12 @@ class Program(ABC, Generic[C_co]):
         maximised: whether more of the value is better.
         tolerance: the largest certified gap to accept where a person says nothing, as a share of `scale`.
     """
+
+    GUESSES: ClassVar[Mapping[str, str]] = {
+        "solve": "pmlopt.solve(program)", "value": "pmlopt.solve(program).value",
+        "run": "pmlopt.solve(program)", "matrix": "pmlopt.solve(program).matrix",
+        "result": "pmlopt.solve(program)", "add": ".with_constraints(name=constraint)",
+    }  # fmt: skip
 
     declare: Callable[[], Declaration]
     added: Mapping[str, cp.Constraint] = field(default_factory=dict)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
     Any,
+    ClassVar,
     Generic,
 )
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import facts_html
+from pmlopt.core.guesses import Guessed
 from pmlopt.core.records import plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -73,7 +76,7 @@ class Told:
 
 
 @dataclass(frozen=True, eq=False)
-class Result(Generic[C_co]):
+class Result(Guessed, Generic[C_co]):
     """What was found, with the proof of what is claimed.
 
     Attributes:
@@ -88,6 +91,14 @@ class Result(Generic[C_co]):
         closed_form: the optimum by formula, where one is known.
         restart: a warm start for the next program of its kind.
     """
+
+    GUESSES: ClassVar[Mapping[str, str]] = {
+        "verify": ".certificate.verify()", "load": "pmlopt.load(path)", "prior": ".certificate.prior",
+        "sample": ".mechanism.sample(values)", "apply": ".mechanism.sample(values)", "x": ".matrix",
+        "utility": ".value", "objective": ".value", "epsilon": ".level", "leakage": ".level", "pml": ".level",
+        "optimal": ".status", "to_csv": ".mechanism.save('mechanism.csv')", "time": ".timings.total",
+        "posterior": ".mechanism.posterior(prior)", "to_pandas": ".mechanism.to_pandas()",
+    }  # fmt: skip
 
     status: Status
     certificate: C_co

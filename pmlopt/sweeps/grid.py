@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from inspect import signature
 from itertools import product
+from numbers import Real
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +15,7 @@ from pmlopt.core.arrays import whole
 from pmlopt.errors import SweepError
 from pmlopt.sweeps.table import COLUMNS
 
-Grid: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any]]
+Grid: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any] | float]
 """Each name with its values, for all their combinations, or the points one by one."""
 
 
@@ -54,8 +56,10 @@ class Points:
         return all(_same(one[name], other[name]) for name in self.names[:-1])
 
 
-def points_of(grid: Grid) -> Points:
+def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
     """The points of a grid: of a mapping all combinations, where the last name varies fastest.
+
+    Numbers are the values of the builder's argument, where it has one.
 
     Raises:
         SweepError: it is empty, its points differ in their names, or a name is a column of the table.
@@ -65,6 +69,8 @@ def points_of(grid: Grid) -> Points:
         {'size': 2, 'epsilon': 0.2}
         >>> points_of([{"epsilon": 0.1}, {"epsilon": 0.4}]).names
         ('epsilon',)
+        >>> points_of([0.1, 0.4], lambda epsilon: None).all[1]
+        {'epsilon': 0.4}
     """
     if isinstance(grid, Mapping):
         names = tuple(grid)
@@ -73,7 +79,11 @@ def points_of(grid: Grid) -> Points:
             dict(zip(names, chosen, strict=True)) for chosen in product(*values)
         ]
     elif isinstance(grid, Iterable) and not isinstance(grid, str | bytes):
-        points = [_point(item, position) for position, item in enumerate(grid)]
+        only = _only_argument(builder)
+        points = [
+            {only: item} if only and isinstance(item, Real) else _point(item, position)
+            for position, item in enumerate(grid)
+        ]
         names = tuple(points[0]) if points else ()
     else:
         raise SweepError(f"a grid is a mapping of names to values, or a sequence of points, not {grid!r:.60}")
@@ -94,6 +104,15 @@ def _values(name: str, values: Any) -> list[Any]:
     if not listed:
         raise SweepError(f"the grid's {name!r} has no values: give one at least")
     return listed
+
+
+def _only_argument(builder: Callable[..., Any] | None) -> str | None:
+    """The name of the argument of a builder that has one."""
+    try:
+        names = [] if builder is None else list(signature(builder).parameters)
+    except (TypeError, ValueError):  # no function, or one that does not say
+        return None
+    return names[0] if len(names) == 1 else None
 
 
 def _point(item: Any, position: int) -> Mapping[str, Any]:

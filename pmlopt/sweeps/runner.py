@@ -60,7 +60,7 @@ def sweep(
         builder: called with a point as keyword arguments; returns a program, as `design(...)` does. Other
             processes must be able to import it: define it at the top level of a module.
         grid: names with their values, for all combinations, the last name varying fastest; or the points
-            one by one, each a mapping of names to values.
+            one by one, each a mapping of names to values, or a number, the builder's only argument.
         executor: where the points are solved: a pool of processes, dask's `client.get_executor()`,
             `mpi4py.futures.MPIPoolExecutor`, or any other with `submit`. Left out, in this process. A process
             solves one point at a time, on one thread.
@@ -89,7 +89,7 @@ def sweep(
         >>> [row.status for row in table.rows]
         ['optimal', 'optimal', 'optimal']
     """
-    points = points_of(grid)
+    points = points_of(grid, builder)
     chains = points.chains(chain)
     options = {"solver": solver, "tolerance": tolerance, "time_limit": time_limit}
     _check(builder, executor, options)

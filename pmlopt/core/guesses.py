@@ -1,0 +1,50 @@
+"""Names that people try and that are none: the error says what to write."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, ClassVar
+
+
+class Guessed:
+    """A class whose `AttributeError` names what does what was meant, or the nearest name that there is.
+
+    Examples:
+        >>> from pmlopt import Mechanism
+        >>> Mechanism([[1.0]]).apply
+        Traceback (most recent call last):
+        ...
+        AttributeError: Mechanism has no 'apply': write .sample(values)
+    """
+
+    GUESSES: ClassVar[Mapping[str, str]] = {}
+    """What to write for names that were tried."""
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            kind = type(self)
+            if name.startswith("_"):
+                raise AttributeError(f"{kind.__name__} has no {name!r}")
+            write = kind.GUESSES.get(name)
+            near = get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=1)
+            hint = f": write {write}" if write else f": did you mean .{near[0]}?" if near else ""
+            raise AttributeError(f"{kind.__name__} has no {name!r}{hint}")
+
+
+def elsewhere(name: str, modules: Mapping[str, Any]) -> str:
+    """In which module a name is, or the nearest one; as the end of a sentence.
+
+    Examples:
+        >>> from pmlopt import errors, measures
+        >>> elsewhere("epsilon_for", {"pmlopt.measures": measures})
+        ': it is pmlopt.measures.epsilon_for'
+        >>> elsewhere("epsilon_fro", {"pmlopt.measures": measures})
+        ': did you mean pmlopt.measures.epsilon_for?'
+    """
+    owner = {one: module for module, found in modules.items() for one in found.__all__}
+    if name in owner:
+        return f": it is {owner[name]}.{name}"
+    near = get_close_matches(name, owner, n=1)
+    return f": did you mean {owner[near[0]]}.{near[0]}?" if near else ""
