@@ -1,24 +1,26 @@
 """Every figure of the site, in one style, as SVG.
 
-    python benchmarks/figures.py [--out docs/figures] [--only NAME ...]
+    python benchmarks/figures.py --out FOLDER [--only NAME ...] [--compute]
 
-Those of the papers are drawn from the points in benchmarks/data, which the benchmark of each paper writes
-with `--csv`; the others are computed here, in seconds. Needs the extra `plots`.
+Those of the papers are drawn from the points in benchmarks/data, which the study of each paper writes; with
+`--compute` the study runs first: its points are kept beside the figures, and its tables and time are said.
+The others are computed here, in seconds. Needs the extra `plots`.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
 from about_secrets import secrets
 from figure_style import BLUE, GREY, RED, house_style, label_ends, note, panels, write
 from figures_of_priors import FIGURES as OF_PRIORS
-from figures_of_priors import columns, rows_of
 from figures_of_records import FIGURES as OF_RECORDS
 from matplotlib.figure import Figure
+from points import columns, computed_in, rows_of
 
 from pmlopt import (  # fmt: skip
     LDP,
@@ -47,11 +49,15 @@ from pmlopt.model.utility import absolute
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw what was asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, default=Path("docs/figures"))
+    parser.add_argument("--out", type=Path, required=True, help="The folder for the figures.")
+    parser.add_argument("--compute", action="store_true", help="Compute the points of the papers anew.")
     parser.add_argument("--only", nargs="+", choices=list(FIGURES), metavar="NAME")
     arguments = parser.parse_args(argv)
     names = arguments.only or list(FIGURES)
-    with house_style():
+    folder = (arguments.out / "points").absolute()
+    if arguments.compute:
+        folder.mkdir(parents=True, exist_ok=True)
+    with house_style(), computed_in(folder) if arguments.compute else nullcontext():
         for name in progress(names, len(names), "figures"):
             write(FIGURES[name](), arguments.out / f"{name}.svg")
 

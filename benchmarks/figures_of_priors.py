@@ -1,40 +1,16 @@
-"""Figures of grosse2025empirical and both papers by Saeidian et al., from the points in benchmarks/data."""
+"""Figures of grosse2025empirical and both papers by Saeidian et al.."""
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Callable, Mapping
-from pathlib import Path
 
 import numpy as np
 from common import FloatArray
 from figure_style import BLUE, COLOURS, GREEN, GREY, ORANGE, PURPLE, RED, SKY, label_ends, note, panels
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-
-DATA = Path(__file__).parent / "data"
-
-
-def columns(name: str) -> dict[str, FloatArray]:
-    """The columns of a stored table by their heads; NaN where there is no number."""
-    with (DATA / f"{name}.csv").open(newline="") as stream:
-        head, *rows = csv.reader(stream)
-    return {key: np.array([_number(row[k]) for row in rows]) for k, key in enumerate(head)}
-
-
-def rows_of(name: str) -> list[dict[str, str]]:
-    """The rows of a stored table."""
-    with (DATA / f"{name}.csv").open(newline="") as stream:
-        return list(csv.DictReader(stream))
-
-
-def _number(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        return math.nan
-
+from points import columns
 
 # ---------------------------------------------------------------- grosse2025empirical
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 from figure_style import BLACK, BLUE, GREEN, GREY, ORANGE, PURPLE, RED, label_ends, note, panels
-from figures_of_priors import columns, rows_of
 from matplotlib.figure import Figure
+from points import columns, rows_of
 
 BIT = math.log(2)
 
