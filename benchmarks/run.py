@@ -153,7 +153,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 HELPERS = (
     "common", "limited", "run", "distortion_claims", "records_claims", "figures", "figure_style",
-    "figures_of_priors", "figures_of_records",
+    "figures_of_priors", "figures_of_records", "points",
 )  # fmt: skip
 """Modules that are no benchmarks."""
 

@@ -270,7 +270,7 @@ def _of_pairs(data: Mapping[Any, Any], what: str, error: type[InputError], absen
 
 
 def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
-    """Rows of numbers of which only the columns may have labels; a single row of a vector.
+    """Rows of numbers, which may have names, and whose columns may have labels; a single row of a vector.
 
     Examples:
         >>> combinations({"b": 1, "a": 0}, "the workload", InputError).along(1, ("a", "b"), InputError).values
@@ -278,7 +278,9 @@ def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
     """
     found = opened(data)
     if found is not None and is_frame(found):
-        return Labelled(_cells(found), (None, _optional(column_names(found), what, error)), what)
+        names = row_names(found)
+        rows = None if names is None else _optional(names, what, error)
+        return Labelled(_cells(found), (rows, _optional(column_names(found), what, error)), what)
     if isinstance(data, Mapping):
         single = all(map(_is_number, data.values()))
     else:
@@ -287,8 +289,7 @@ def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
     if single:
         row = vector(data, what, error)
         return Labelled([row.values], (None, row.axes[0]), what)
-    rows = table(data, what, error)
-    return Labelled(rows.values, (None, rows.axes[1]), what)
+    return table(data, what, error)
 
 
 def column(data: Any, what: str, error: type[InputError], *, missing: bool = False) -> list[Any]:
