@@ -47,6 +47,7 @@ SETTINGS: Mapping[str, Any] = {
     "lines.markersize": 4,
     "xtick.labelsize": 8,
     "ytick.labelsize": 8,
+    "savefig.transparent": True,
     "svg.hashsalt": "pmlopt",
     "svg.fonttype": "path",
 }

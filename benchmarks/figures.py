@@ -315,7 +315,7 @@ def continuous() -> Figure:
             panel.semilogx(bins, [float(row[column]) for row in those], line, base=2, color=colour, label="_")
         panel.set_xticks(bins, [str(count) for count in bins])
         panel.minorticks_off()
-        panel.set(title=title, xlabel="bins" if place > 1 else None)
+        panel.set(title=title, xlabel="number of bins" if place > 1 else None)
     for panel in axes[::2]:
         panel.set_ylabel("least mean loss")
     closed = float(next(row for row in rows if row["secret"].endswith("closed form"))["mechanism on bins"])

@@ -38,7 +38,10 @@ def worst_case_2() -> Figure:
             panel.plot(table["p_min"], table[f"h={h} optimal"], color=colour, label=f"h = {h}")
             panel.plot(table["p_min"], table[f"h={h} safe"], "o", color=colour, fillstyle="none", label="_")
         panel.set(
-            xlabel="p_min", ylim=(0, None), title=f"Figure {number}: {title}", xticks=(0.05, 0.1, 0.15, 0.2)
+            xlabel="least probability of a letter",
+            ylim=(0, None),
+            title=f"Figure {number}: {title}",
+            xticks=(0.05, 0.1, 0.15, 0.2),
         )
         label_ends(panel)
     axes[0].set_ylabel("least leakage [nats]")
@@ -91,9 +94,10 @@ def records_4() -> Figure:
     for level, those in levels.items():
         panel.axhline(float(level), color=GREEN, linewidth=1.2, label="_")
         span = those[0] if len(those) == 1 else f"{those[0]} to {those[-1]}"
-        note(panel, f"BSC(0.3), b = {span}: {level}", (2.2, float(level) - 0.022), GREEN)
+        beside = panel.get_yaxis_transform()  # to the right of the axes
+        note(panel, f"BSC, b = {span}: {level}", (1.02, float(level)), GREEN, transform=beside)
     panel.axhline(0.0931, color=ORANGE, linewidth=1.0, linestyle=":", label="_")
-    note(panel, "BSC(0.3), b = 0, as printed: 0.0931", (0.11, 0.117), ORANGE)
+    note(panel, "BSC(0.3), b = 0, as printed: 0.0931", (0.11, 0.125), ORANGE)
     panel.set(
         xlabel="epsilon of differential privacy",
         ylabel="leakage per record [nats]",

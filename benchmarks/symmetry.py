@@ -19,7 +19,6 @@ from common import machine, report, suite_parser
 from limited import Run, limited
 
 from pmlopt import PML, CirclePrior, CoordinateLoss, ExpectedLoss, IIDPrior, design, solve
-from pmlopt.core.display import figure_class
 from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs.plots import save_figure
 
@@ -61,7 +60,10 @@ def main(argv: Sequence[str] | None = None) -> None:
         ran(f"circle of {n}", n, "orbits", "circle", around=n)
     report(arguments.out, "symmetry", HEAD, rows_of(runs))
     if arguments.out is not None:
-        save_figure(growth(runs), arguments.out / "symmetry.png")
+        import figure_style as style
+
+        with style.house_style():
+            save_figure(growth(runs), arguments.out / "symmetry.svg")
 
 
 # ---------------------------------------------------------------- in a process of their own
@@ -149,8 +151,9 @@ def growth(runs: Mapping[tuple[str, int, str], Run]) -> Figure:
             kind = next(name for key, name in kinds.items() if key in problem)
             point = (math.log2(letters), one.answer["variables"], one.answer["cpu"], one.memory)
             drawn.setdefault(f"{kind}, {method}", []).append(point)
-    figure = figure_class()(figsize=(9.5, 3.4), layout="constrained")
-    panels = figure.subplots(1, 3)
+    import figure_style as style
+
+    figure, panels = style.panels(1, 3)
     for place, title in enumerate(("variables", "processor seconds", "peak memory [MiB]"), 1):
         axes = panels[place - 1]
         for (name, points), mark in zip(drawn.items(), "osx^v", strict=False):

@@ -48,7 +48,7 @@ def compose(
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.model.privacy import PML
-    from pmlopt.programs.held import certify
+    from pmlopt.programs.held import prove
     from pmlopt.releases import compose as product
     from pmlopt.releases import compose_attributes
 
@@ -63,7 +63,7 @@ def compose(
     level = show(list(map(str, mechanism_files)), mechanisms, prior, as_json)
     if output is not None:
         whole = compose_attributes(mechanisms, prior.labels) if attributes else product(mechanisms)
-        certify(aligned(prior, whole), PML(level + LEVEL_ROOM), whole).save(output)
+        prove(aligned(prior, whole), PML(level + LEVEL_ROOM), whole).save(output)
         say(f"the product mechanism is written to {output}, with a certificate of its level", err=as_json)
 
 

@@ -34,7 +34,7 @@ class HeldCertificate(ListedCertificate):
         return (*self.level_checks, value_claim(self.value, found, rounding), no_bound(self, True))
 
 
-def certify(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[HeldCertificate]:
+def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[HeldCertificate]:
     """A mechanism that somebody made with the proof that it meets a requirement, to be saved and reported.
 
     Its rows are put on the grid of floats whose sums are exactly one, which moves entries by 2^-53 or so; the
@@ -52,10 +52,10 @@ def certify(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) ->
     Examples:
         >>> from pmlopt import PML
         >>> response = [[0.75, 0.25], [0.25, 0.75]]
-        >>> found = certify([0.5, 0.5], PML(math.log(1.5)), response)
+        >>> found = prove([0.5, 0.5], PML(math.log(1.5)), response)
         >>> print(found.certificate.statement)
         pml 0.405465108 <= 0.405465108 nats
-        >>> certify([0.5, 0.5], PML(0.4), response)
+        >>> prove([0.5, 0.5], PML(0.4), response)
         Traceback (most recent call last):
         ...
         pmlopt.errors.PrivacyError: the outcome 0 tells 0.405465 nats of 0, and the limit is 0.4

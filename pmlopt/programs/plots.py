@@ -66,5 +66,6 @@ def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure, whole or not at all; the ending (.png, .pdf, .svg) chooses the format."""
     ending = ending_of(path, ENDINGS)
     stream = io.BytesIO()
-    figure.savefig(stream, format=ending[1:], dpi=150)
+    dated = {"Date": None} if ending == ".svg" else {}  # the same picture is the same file
+    figure.savefig(stream, format=ending[1:], dpi=150, metadata=dated)
     write_whole(path, stream.getvalue())

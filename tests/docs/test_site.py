@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
 import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from documents import ROOT
+from documents import ROOT, blocks, commands
 from markdown import Markdown
 
 import pmlopt
@@ -30,6 +31,7 @@ public_names = hook("public_names")
 check = hook("check")
 mathematics = hook("mathematics")
 ranking = hook("ranking")
+notebooks = hook("notebooks")
 
 
 @pytest.mark.parametrize(
@@ -206,3 +208,22 @@ def test_a_page_without_a_fault_passes(tmp_path: Path) -> None:
     text = '<p id="x"><a href="#x">x</a> <a href="index.html#x">y</a> <img src="a.png" alt="a"><code>$x$'
     (tmp_path / "index.html").write_text(text)
     assert not [line for line in check.faults(tmp_path) if line.startswith("index.html")]
+
+
+@pytest.mark.parametrize(
+    "page", sorted((ROOT / "docs" / "tutorials").glob("*.md")), ids=lambda page: page.stem
+)
+def test_a_notebook_has_the_blocks_of_its_page_in_order(page: Path) -> None:
+    found = json.loads(notebooks.notebook(page.read_text()))
+    code = ["".join(cell["source"]) for cell in found["cells"] if cell["cell_type"] == "code"]
+    shell = [one.removeprefix("%%bash\n") for one in code if one.startswith("%%bash\n")]
+    every = blocks(page.read_text())
+    assert [one for one in code if not one.startswith("%%bash")] == [
+        block.code.rstrip("\n") for block in every if block.language == "python"
+    ]
+    assert shell == [
+        block.code.rstrip("\n")
+        for block in every
+        if block.language == "bash" or (block.language == "text" and commands(block))
+    ]
+    assert len({cell["id"] for cell in found["cells"]}) == len(found["cells"])

@@ -11,7 +11,7 @@ from strategies import pairs
 from pmlopt import LDP, PML, Prior, load
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import leakage_level
-from pmlopt.programs.held import certify
+from pmlopt.programs.held import prove
 from pmlopt.verification import verify_file
 
 
@@ -19,18 +19,18 @@ from pmlopt.verification import verify_file
 def test_its_level_is_proved_of_a_matrix_next_to_it(pair: tuple[np.ndarray, np.ndarray]) -> None:
     prior, matrix = pair
     level = leakage_level(prior, matrix)
-    found = certify(prior, PML(level + 1e-9), matrix)
+    found = prove(prior, PML(level + 1e-9), matrix)
     assert found.certificate.verify()
     assert found.level <= level + 1e-9
     assert np.abs(found.matrix - matrix).max() <= 1e-9
     if level > 1e-6:
         with pytest.raises(PrivacyError, match="the limit is"):
-            certify(prior, PML(level / 2), matrix)
+            prove(prior, PML(level / 2), matrix)
 
 
 def test_it_is_saved_verified_and_reported(tmp_path: Path) -> None:
     prior = Prior.from_counts({"no": 2, "yes": 2})
-    found = certify(prior, PML(0.6) & LDP(1.2), [[0.75, 0.25], [0.25, 0.75]])
+    found = prove(prior, PML(0.6) & LDP(1.2), [[0.75, 0.25], [0.25, 0.75]])
     assert found.value == pytest.approx(math.log(3))  # of both levels the larger one
     found.save(tmp_path / "held.json")
     assert verify_file(tmp_path / "held.json").holds is True

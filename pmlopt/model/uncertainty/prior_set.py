@@ -1,4 +1,4 @@
-"""The interface of sets of priors: the least mean of a column, and its twin for a cvxpy variable."""
+"""The interface of sets of priors: the least mean of a column, as a number and as cvxpy constraints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The worst post-processing, both ways: what leaks but for a probability, and how likely a level leaks."""
+"""The worst post-processing: the leakage exceeded with a probability, and the probability of a leakage."""
 
 from __future__ import annotations
 
