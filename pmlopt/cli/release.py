@@ -168,10 +168,10 @@ def _print(told: ReleaseFile, draft: ReleaseDraft) -> None:
     from pmlopt.publishing.page import sections
 
     for one in sections(told, draft.made):
-        if not one.warn:
+        if one.title:
             say(one.title)
         for line in one.lines:
-            say(f"  {'warning: ' if one.warn else ''}{line}")
+            say(f"  {'warning: ' if one.kind == 'warning' else ''}{line}")
         if one.rows:
             print_table(one.head, one.rows)
 

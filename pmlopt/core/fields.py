@@ -16,6 +16,7 @@ from typing import Annotated, Any, Generic, Literal, Union, get_args, get_origin
 
 import numpy as np
 
+from pmlopt.core.guesses import Guessed
 from pmlopt.errors import FileFormatError, InputError
 
 ROOM = 10_000
@@ -253,7 +254,7 @@ def written_as(kind: type) -> type:
     Raises:
         FileFormatError: it has no tag of its own, where its relatives have.
     """
-    root = [base for base in kind.__mro__ if base not in (object, ABC, Generic, Record)][-1]
+    root = [base for base in kind.__mro__ if base not in (object, ABC, Generic, Record, Guessed)][-1]
     kinds, tag = kinds_of(root), tag_of(kind)
     if not kinds:
         return kind

@@ -1,34 +1,22 @@
-"""The report of a release, for people: one list of sections, written as HTML and as Markdown."""
+"""The report of a release, for people: its sections."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, said, shown
+from pmlopt.core.arrays import FloatArray, IntArray, said
 from pmlopt.core.display import nats, things
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures.estimable import LARGEST_RANKED, estimable
 from pmlopt.measures.posterior import MOST_TOLD, outcome_warnings, what_outcomes_tell
-from pmlopt.programs.reports.pages import TOLD, rows_html, text_html, whole_page
+from pmlopt.programs.reports.pages import TOLD, Section, page
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, InClear, ReleaseFile, occurring
 from pmlopt.releases.attributes import through
-
-
-@dataclass(frozen=True)
-class Section:
-    """A heading, sentences, and perhaps a table."""
-
-    title: str
-    lines: Sequence[str] = ()
-    head: Sequence[str] = ()
-    rows: Sequence[Sequence[str]] = field(default=())
-    warn: bool = False
 
 
 def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Iterator[Section]:
@@ -67,9 +55,9 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
             [one.row for one in tells[:MOST_TOLD]],
         )
         if found := outcome_warnings(tells):
-            yield Section("Warning", found, warn=True)
+            yield Section("", found, kind="warning")
     if len(mechanisms) > 1 and (found := _left_alone(people, [one.matrix for one in mechanisms], names)):
-        yield Section("Warning", found, warn=True)
+        yield Section("", found, kind="warning")
     yield from _in_clear(described, int(people.sum()))
 
 
@@ -120,12 +108,12 @@ def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
     single = [one for one in described.in_clear if described.same_people and one.values == people > 1]
     if single:
         yield Section(
-            "Warning",
+            "",
             [
                 f"Every row has a value of its own of {said(one.columns)}: it names one person."
                 for one in single
             ],
-            warn=True,
+            kind="warning",
         )
 
 
@@ -158,7 +146,7 @@ def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tu
             "come from these mechanisms."
         ]),
     ]  # fmt: skip
-    return _html(title, found).encode(), _markdown(title, found).encode()
+    return page(title, found, ".html"), page(title, found, ".md")
 
 
 NOT_PROMISED = (
@@ -169,34 +157,3 @@ NOT_PROMISED = (
     "The shares themselves, which are published with the mechanisms as the law that the claims are about.",
 )
 """What no release promises."""
-
-
-def _html(title: str, found: Sequence[Section]) -> str:
-    body = [f"<h1>{text_html(title)}</h1>"]
-    for one in found:
-        body += [f"<h2>{text_html(one.title)}</h2>"] if one.title and not one.warn else []
-        kind = " class='warn'" if one.warn else ""
-        body += [f"<p{kind}>{text_html(line)}</p>" for line in one.lines]
-        if one.rows:
-            body.append(f"<div class='wide'>{rows_html(one.rows, one.head)}</div>")
-    return whole_page(title, body)
-
-
-def _markdown(title: str, found: Sequence[Section]) -> str:
-    lines = [f"# {_escaped(title)}", ""]
-    for one in found:
-        lines += [f"## {_escaped(one.title)}", ""] if one.title and not one.warn else []
-        mark = "**Warning:** " if one.warn else ""
-        lines += [part for line in one.lines for part in (mark + _escaped(line), "")]
-        if one.rows:
-            table = [one.head, ["---"] * len(one.head), *one.rows]
-            lines += ["| " + " | ".join(map(_escaped, row)) + " |" for row in table]
-            lines.append("")
-    return "\n".join(lines).rstrip() + "\n"
-
-
-def _escaped(text: str) -> str:
-    """A text in Markdown as it stands: labels and names come from whoever made the data."""
-    if text == "---":
-        return text
-    return "".join(f"\\{one}" if one in "\\`*_{}[]<>#|!~$" else one for one in shown(text))

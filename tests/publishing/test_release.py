@@ -425,7 +425,9 @@ def test_outcomes_that_leave_one_value_together_are_warned_of() -> None:
     data = {"a": list("xyz") * 5, "b": list("xyz") * 5}  # equal
     draft = release(data, {"a": first, "b": second})
     assert draft.levels.together == pytest.approx(math.log(3), abs=1e-12)
-    told = [line for one in sections(draft.described(), draft.made) if one.warn for line in one.lines]
+    told = [
+        line for one in sections(draft.described(), draft.made) if one.kind == "warning" for line in one.lines
+    ]
     assert "Some outcomes of all columns together leave a single value of a." in told
     assert "Some outcomes of all columns together leave a single combination of values." in told
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import html
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from pmlopt.core import files
 from pmlopt.core.arrays import shown
@@ -91,7 +92,7 @@ h2 { font-size: 1.1rem; margin: 2.2rem 0 .5rem; border-top: 1px solid var(--line
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
   vertical-align: top; }
-.facts td:first-child, .parts td:nth-child(-n+2), .parts th { white-space: nowrap; }
+.facts td:first-child { white-space: nowrap; }
 .yes { color: var(--good); } .no { color: var(--bad); font-weight: 600; }
 .warn { border: 1px solid var(--limit); border-radius: 6px; padding: .5rem .8rem; }
 svg { width: 100%; height: auto; max-width: 560px; font-size: 13px; }
@@ -103,142 +104,141 @@ code, pre { font: .88rem/1.5 ui-monospace, monospace; } pre { overflow-x: auto; 
 """
 
 
-def page_html(facts: Facts, name: str) -> str:
-    """The report of a file as one page: light and dark, for a phone too, and nothing from the network."""
-    verdict, told = VERDICTS[facts.verdict.holds], text_html(name)
-    body = [
-        f"<p class='soft'>{told}, a result of the kind {text_html(facts.kind)}</p>",
-        "<h1>What this mechanism promises</h1>",
-        f"<p class='promise'>{text_html(facts.promise)}</p>",
-        _list(facts.meanings),
-        *(f"<p class='warn'><b>Warning:</b> {text_html(line)}</p>" for line in facts.warnings),
-        rows_html([("about", facts.about), ("for whom", facts.scope), ("checked", verdict)]),
-        "<h2>What is not promised</h2>",
-        _list(facts.not_promised),
-        *_outcomes_html(facts),
-        *_utility_html(facts),
-        "<h2>How it was checked</h2>",
-        _verdict_html(facts),
-        "<h2>Check it yourself</h2>",
-        f"<pre>pmlopt verify {told}\npython -m pmlopt.verification.verifier {told}</pre>",
-        "<p class='soft'>The second is a script that needs Python alone, and runs where no pmlopt is "
-        "installed once it is copied there. It takes every number as the rational that it is. Both say what "
-        "they do not check.</p>",
-        "<h2>The mechanism</h2>",
-        "<div class='wide'>",
-        matrix_html(
-            "Probability of each output (columns) for each input (rows)",
-            facts.mechanism.matrix, facts.mechanism.inputs, facts.mechanism.outputs,
-        ),
-        "</div>",
-        *(["<h2>Sources</h2>", _list(facts.sources)] if facts.sources else []),
-    ]  # fmt: skip
-    return whole_page(f"{name}: what it promises", body)
+@dataclass(frozen=True)
+class Section:
+    """A heading, sentences, and perhaps a picture or a table; texts are as they are, whoever they came from.
+
+    Attributes:
+        title: of the heading; "" goes on under the one before.
+        lines: sentences, or what `kind` says.
+        head, rows: of the table.
+        kind: "text", a "list", the "promise", a "warning", "code", or "soft", small print.
+        html: a picture, which only a page in HTML has.
+    """
+
+    title: str = ""
+    lines: Sequence[str] = ()
+    head: Sequence[str] = ()
+    rows: Sequence[Sequence[str]] = ()
+    kind: str = "text"
+    html: str = ""
 
 
-def whole_page(title: str, body: Iterable[str]) -> str:
-    """A self-contained page in HTML, of parts that are HTML already."""
+def page(title: str, found: Iterable[Section], ending: str) -> bytes:
+    """Sections as a self-contained page: ".html", light and dark, for a phone too; or Markdown, ".md"."""
+    return (_html if ending == ".html" else _markdown)(title, found).encode()
+
+
+def sections(facts: Facts, name: str) -> Iterator[Section]:
+    """The report of a file, after its title `PROMISES`."""
+    yield Section("", [f"{name}, a result of the kind {facts.kind}."], kind="soft")
+    yield Section("", [facts.promise], kind="promise")
+    yield Section("", facts.meanings, kind="list")
+    yield from (Section("", [line], kind="warning") for line in facts.warnings)
+    checked = VERDICTS[facts.verdict.holds]
+    yield Section(rows=[("about", facts.about), ("for whom", facts.scope), ("checked", checked)])
+    yield Section("What is not promised", facts.not_promised, kind="list")
+    if facts.outcomes:
+        told = facts.outcomes[:MOST_OUTCOMES]
+        picture = bars_svg(
+            "Leakage of each outcome in nats", [(str(one.output), one.leakage) for one in told], facts.limit
+        )
+        yield Section(
+            "What each outcome tells, in nats", (), TOLD, [one.row for one in told[:MOST_TOLD]], html=picture
+        )
+        left = len(facts.outcomes) - len(told)
+        more = [f"Left out are {left} more, which tell less."] if left else []
+        note = "This is under the prior of the file; the promise may be for more priors."
+        yield Section("", [*more, note], kind="soft")
+    if facts.utility is not None:
+        title = f"What it is worth: {facts.utility.what}"
+        better = "More is better." if facts.utility.more_is_better else "Less is better."
+        rows = [(one.replace(" at the same limits", ""), value) for one, value in facts.utility.rows]
+        note = f"{better} Randomized response keeps the same limits with as little noise as it can."
+        picture = bars_svg(title, rows, mark="this mechanism")
+        shown = [(one, f"{value:.6g}") for one, value in rows]
+        yield Section(title, [note], ("", facts.utility.what), shown, html=picture)
+    parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in facts.verdict.parts]
+    yield Section("How it was checked", (), ("part", "verdict", "decided in", "found"), parts)
+    commands = [f"pmlopt verify {name}", f"python -m pmlopt.verification.verifier {name}"]
+    yield Section("Check it yourself", commands, kind="code")
+    yield Section("", [
+        "The second is a script that needs Python alone, and runs where no pmlopt is installed once it is "
+        "copied there. It takes every number as the rational that it is. Both say what they do not check."
+    ], kind="soft")  # fmt: skip
+    one = facts.mechanism
+    matrix = matrix_html(
+        "Probability of each output (columns) for each input (rows)", one.matrix, one.inputs, one.outputs
+    )
+    yield Section("The mechanism", ["A row for each input, a column for each output."], html=matrix)
+    if facts.sources:
+        yield Section("Sources", facts.sources, kind="list")
+
+
+PROMISES = "What this mechanism promises"
+
+
+def _html(title: str, found: Iterable[Section]) -> str:
+    body = [f"<h1>{_text(title)}</h1>"]
+    tags = {"promise": "<p class='promise'>", "soft": "<p class='soft'>"}
+    tags["warning"] = "<p class='warn'><b>Warning:</b> "
+    for one in found:
+        body += [f"<h2>{_text(one.title)}</h2>"] if one.title else []
+        lines = [_text(line) for line in one.lines]
+        if one.kind == "list":
+            body.append(f"<ul>{''.join(f'<li>{line}</li>' for line in lines)}</ul>")
+        elif one.kind == "code":
+            body.append(f"<pre>{chr(10).join(lines)}</pre>")
+        else:
+            body += [f"{tags.get(one.kind, '<p>')}{line}</p>" for line in lines]
+        body += [f"<div class='wide'>{one.html}</div>"] if one.html else []
+        body += [f"<div class='wide'>{_table(one)}</div>"] if one.rows else []
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{text_html(title)}</title><style>{STYLE}</style></head>"
+        f"<title>{_text(title)}</title><style>{STYLE}</style></head>"
         f"<body>{''.join(body)}</body></html>\n"
     )
 
 
-def page_markdown(facts: Facts, name: str) -> str:
-    """The report of a file as Markdown, with tables in place of pictures."""
-    lines = ["# What this mechanism promises", "", f"`{shown(name)}`, a result of the kind {facts.kind}.", ""]
-    lines += [f"> {_plain(facts.promise)}", "", *(f"- {_plain(line)}" for line in facts.meanings), ""]
-    lines += [f"**Warning:** {_plain(line)}\n" for line in facts.warnings]
-    lines += [f"About {_plain(facts.about)}. Holds {_plain(facts.scope)}.", "", "## What is not promised", ""]
-    lines += [f"- {line}" for line in facts.not_promised]
-    if facts.outcomes:
-        lines += ["", "## What each outcome tells", ""]
-        lines += _markdown_table(TOLD, [one.row for one in facts.outcomes[:MOST_OUTCOMES]])
-    if facts.utility is not None:
-        values = [(name, f"{value:.6g}") for name, value in facts.utility.rows]
-        lines += ["", f"## What it is worth: {facts.utility.what}", ""]
-        lines += _markdown_table(("", facts.utility.what), values)
-    parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in facts.verdict.parts]
-    lines += ["", "## How it was checked", ""]
-    lines += _markdown_table(("part", "verdict", "decided in", "found"), parts)
-    lines += [
-        "",
-        "Check it with `pmlopt verify`, or by the script `python -m pmlopt.verification.verifier`, which",
-    ]
-    lines += ["needs Python alone and may be copied to where no pmlopt is installed."]
-    lines += ["", *(f"- {source}" for source in facts.sources)]
+def _table(one: Section) -> str:
+    """A table of facts and their names, or with a head; verdicts have a colour."""
+    colours = {"holds": " class='yes'", "FAILS": " class='no'", "not checked": " class='no'"}
+    rows = ["".join(f"<td{colours.get(cell, '')}>{_text(cell)}</td>" for cell in row) for row in one.rows]
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    if not one.head:
+        return f"<table class='facts'>{body}</table>"
+    return f"<table><tr>{''.join(f'<th>{_text(cell)}</th>' for cell in one.head)}</tr>{body}</table>"
+
+
+def _markdown(title: str, found: Iterable[Section]) -> str:
+    marks = {"promise": "> ", "warning": "**Warning:** ", "list": "- "}
+    lines = [f"# {_escaped(title)}", ""]
+    for one in found:
+        lines += [f"## {_escaped(one.title)}", ""] if one.title else []
+        if one.kind == "code":
+            lines += ["```text", *map(shown, one.lines), "```", ""]
+        else:
+            lines += [part for line in one.lines for part in (marks.get(one.kind, "") + _escaped(line), "")]
+        if one.rows:
+            head = one.head or [""] * len(one.rows[0])
+            table = [
+                [*map(_escaped, head)],
+                ["---"] * len(head),
+                *([*map(_escaped, row)] for row in one.rows),
+            ]
+            lines += [*("| " + " | ".join(row) + " |" for row in table), ""]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _outcomes_html(facts: Facts) -> list[str]:
-    if not facts.outcomes:
-        return []
-    told = facts.outcomes[:MOST_OUTCOMES]
-    rows = [(str(one.output), one.leakage) for one in told]
-    left = len(facts.outcomes) - len(rows)
-    more = [f"<p class='soft'>and {left} more, which tell less</p>"] if left else []
-    picture = bars_svg("Leakage of each outcome in nats", rows, facts.limit)
-    note = "<p class='soft'>Under the prior of the file; the promise may be for more priors.</p>"
-    table = rows_html([one.row for one in told[:MOST_TOLD]], TOLD)
-    return [
-        "<h2>What each outcome tells, in nats</h2>",
-        picture,
-        *more,
-        f"<div class='wide'>{table}</div>",
-        note,
-    ]
-
-
-def _utility_html(facts: Facts) -> list[str]:
-    if facts.utility is None:
-        return []
-    better = "more is better" if facts.utility.more_is_better else "less is better"
-    title = f"What it is worth: {facts.utility.what} ({better})"
-    rows = [(name.replace(" at the same limits", ""), value) for name, value in facts.utility.rows]
-    note = "Randomized response keeps the same limits with as little noise as it can."
-    return [
-        f"<h2>{text_html(title)}</h2>",
-        bars_svg(title, rows, mark="this mechanism"),
-        f"<p class='soft'>{note}</p>",
-    ]
-
-
-def _verdict_html(facts: Facts) -> str:
-    rows = "".join(
-        f"<tr><td>{text_html(p.name)}</td><td class='{'yes' if p.holds else 'no'}'>{p.verdict}</td>"
-        f"<td>{text_html(p.arithmetic)}</td><td>{text_html(p.detail)}</td></tr>"
-        for p in facts.verdict.parts
-    )
-    head = "<tr><th>part</th><th>verdict</th><th>decided in</th><th>found</th></tr>"
-    return f"<div class='wide'><table class='parts'>{head}{rows}</table></div>"
-
-
-def rows_html(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
-    """A table of texts as HTML: of facts and their names, or with a head."""
-    body = "".join("<tr>" + "".join(f"<td>{text_html(cell)}</td>" for cell in row) + "</tr>" for row in rows)
-    names = "".join(f"<th>{text_html(cell)}</th>" for cell in head)
-    return f"<table><tr>{names}</tr>{body}</table>" if head else f"<table class='facts'>{body}</table>"
-
-
-def _list(lines: Iterable[str]) -> str:
-    items = "".join(f"<li>{text_html(line)}</li>" for line in lines)
-    return f"<ul>{items}</ul>" if items else ""
-
-
-def _markdown_table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [head, ["---"] * len(head), *rows]
-    return ["| " + " | ".join(_plain(cell) for cell in line) + " |" for line in lines]
-
-
-def text_html(text: str) -> str:
+def _text(text: str) -> str:
     """A text of somebody else's as HTML."""
     return html.escape(shown(text))
 
 
-def _plain(text: str) -> str:
-    return shown(text).replace("|", r"\|").replace("<", "&lt;")
+def _escaped(text: str) -> str:
+    """A text in Markdown as it stands: labels and names come from whoever made the data."""
+    return "".join(f"\\{one}" if one in "\\`*_{}[]<>#|!~$" else one for one in shown(text))
 
 
 ENDINGS = (".html", ".md")
@@ -267,6 +267,4 @@ def write_page(
             f"{source}: there is no report of a result that is false: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         )
-    facts = facts_of(certificate, verdict)
-    page = page_html(facts, source) if ending == ".html" else page_markdown(facts, source)
-    files.write_whole(path, page.encode())
+    files.write_whole(path, page(PROMISES, sections(facts_of(certificate, verdict), source), ending))
