@@ -74,7 +74,8 @@ def _path(name: str) -> Path:
         subprocess.run(command, check=True, stdout=sys.stderr, cwd=folder)
         print(f"{script}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
         done.touch()
-    return folder / f"{name}.csv"
+    found = folder / f"{name}.csv"
+    return found if found.exists() else found.with_name(f"emp-{found.name}")
 
 
 def _number(text: str) -> float:
