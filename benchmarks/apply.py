@@ -28,9 +28,8 @@ from common import report, suite_parser
 import pmlopt
 from pmlopt import Mechanism
 from pmlopt.core.display import figure_class
-from pmlopt.data.sampling.categorical import RowSampler
+from pmlopt.data.sampling.categorical import RowSampler, SystemBits
 from pmlopt.data.sampling.grid_noise import gaussian_noise, grid_step, laplace_noise
-from pmlopt.data.sampling.random_bits import SystemBits
 from pmlopt.data.tables import CsvForm, open_table
 from pmlopt.errors import InputError
 from pmlopt.programs.exact.arithmetic import snap

@@ -21,8 +21,7 @@ from common import table
 from pmlopt import LDP, PML, ExpectedGain, Prior, design, solve
 from pmlopt.core.arrays import IntArray
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.sampling.categorical import RowSampler
-from pmlopt.data.sampling.random_bits import random_bits
+from pmlopt.data.sampling.categorical import RowSampler, random_bits
 from pmlopt.data.tables import open_table
 from pmlopt.data.tables.counting import tally, tuples_of
 from pmlopt.publishing import Fit, fit_of_release

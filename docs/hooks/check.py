@@ -121,8 +121,8 @@ def faults(site: Path) -> Iterator[str]:
 
 def unlisted(site: Path, pages: dict[Path, Page]) -> Iterator[str]:
     """Public names that have no place in the reference, which leaves out what has no docstring."""
-    for name, module in top_names().items():
-        file = ROOT.joinpath(*module.split("."), name)  # of a subpackage
+    for name, place in top_names().items():
+        file = ROOT.joinpath(*place.split("."), name)  # of a subpackage
         if f"pmlopt.{name}" not in anchors() and not file.exists() and not file.with_suffix(".py").exists():
             yield f"pmlopt.{name} is in no module of the reference"
     for module in modules():

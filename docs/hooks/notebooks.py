@@ -43,7 +43,7 @@ def on_page_markdown(markdown: str, page: Any, config: Any, **_: Any) -> str:
     target.parent.mkdir(parents=True, exist_ok=True)
     target.write_bytes(notebook(markdown))
     depth = "../" if config.get("use_directory_urls", True) else ""
-    title, _, rest = markdown.partition("\n")
+    title, _end, rest = markdown.partition("\n")
     return f'{title}\n\n<a href="{depth}{target.name}" download>Download this page as a notebook</a>\n{rest}'
 
 

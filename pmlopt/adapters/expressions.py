@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from pmlopt.data.mechanism import Mechanism, as_mechanism
-from pmlopt.data.sampling.random_bits import generator
+from pmlopt.data.sampling.categorical import generator
 from pmlopt.errors import MissingExtraError
 
 try:

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pmlopt.cli.asked import Asked
-from pmlopt.cli.beside import Beside
-from pmlopt.cli.data import DataOptions
+from pmlopt.cli.data import Beside, DataOptions
 from pmlopt.cli.options import CLAIM_FAILS
 from pmlopt.cli.printing import echo_json, limits_of, nats, print_table, say
 from pmlopt.cli.reading import read_linear

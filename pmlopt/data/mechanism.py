@@ -28,8 +28,7 @@ from pmlopt.core.frames import are_named, opened, pandas_index
 from pmlopt.core.guesses import Guessed
 from pmlopt.core.labels import label_key, places_of, same_labels, same_set
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.sampling.categorical import RowSampler
-from pmlopt.data.sampling.random_bits import Seed, random_bits
+from pmlopt.data.sampling.categorical import RowSampler, Seed, random_bits
 from pmlopt.data.tables.labelled import Numbers, column, table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 

@@ -14,7 +14,6 @@ from pmlopt.measures.approximate import (
     mean_slack,
     slack,
 )
-from pmlopt.measures.audited import Audit, audit
 from pmlopt.measures.failure import failure_probability
 from pmlopt.measures.leakage import (
     SecretWitness,
@@ -33,7 +32,9 @@ from pmlopt.measures.leakage import (
     secret_witness,
 )
 from pmlopt.measures.posterior import (
+    Audit,
     OutcomeTells,
+    audit,
     epsilon_for,
     outcome_warnings,
     posterior,

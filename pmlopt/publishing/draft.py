@@ -26,8 +26,7 @@ from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_c
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.recorded import levels_planned
-from pmlopt.verification.loading import load
-from pmlopt.verification.verifying import trusted_mechanism
+from pmlopt.verification.verifying import load, trusted_mechanism
 
 Columns: TypeAlias = str | tuple[str, ...]
 Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]

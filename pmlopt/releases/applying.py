@@ -12,8 +12,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, IntArray, Label, few
 from pmlopt.core.labels import label_key
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.sampling.categorical import RowSampler
-from pmlopt.data.sampling.random_bits import RandomBits, random_bits
+from pmlopt.data.sampling.categorical import RandomBits, RowSampler, random_bits
 from pmlopt.data.tables.counting import tuples_of, with_letter
 from pmlopt.data.tables.reading import Batch, Table, column_place
 from pmlopt.data.tables.writing import OutputColumn, labelled, open_sink

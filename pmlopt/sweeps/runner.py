@@ -16,9 +16,8 @@ from pmlopt.errors import FileFormatError, SweepError, SweepStoppedError
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.program import Program
 from pmlopt.programs.solving import check_name, check_options
-from pmlopt.sweeps.fingerprint import fingerprint, name_of
 from pmlopt.sweeps.grid import Grid, Points, points_of
-from pmlopt.sweeps.journal import Journal
+from pmlopt.sweeps.journal import Journal, fingerprint, name_of
 from pmlopt.sweeps.table import Row, Sweep, text_of
 from pmlopt.sweeps.worker import Answer, Here, Task, failure, try_executor, work
 

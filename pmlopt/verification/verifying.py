@@ -1,4 +1,4 @@
-"""Check a saved result from its file alone."""
+"""Read what was saved, and check it from its file alone."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from pmlopt.programs.certificate import (
     Certificate,
     Claim,
     ClosedForm,
+    Restart,
     Status,
     Verdict,
     context_of,
@@ -34,10 +35,11 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate, Symmetri
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.reports.pages import write_page
-from pmlopt.programs.result import Told
+from pmlopt.programs.result import Result, Told
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
+from pmlopt.releases.ledger import Ledger
 
 KINDS: tuple[type[Certificate], ...] = (
     LinearCertificate, ColumnCertificate, EstimationCertificate, LevelCertificate, ThresholdCertificate,
@@ -227,3 +229,41 @@ def _closed_form(certificate: Certificate, form: ClosedForm | None) -> str | Non
     if abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
         return None
     return f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """The `Mechanism`, the `Result` or the `Ledger` that a file holds.
+
+    A result comes back with its certificate, as the file has it: `verify_file` decides whether what it claims
+    is true, and `certificate.verify()` does.
+
+    Args:
+        path: what `save` of one of them wrote.
+
+    Raises:
+        FileFormatError: it is not there, or none of these.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from pmlopt import PML, design, solve
+        >>> folder = tempfile.TemporaryDirectory()
+        >>> path = pathlib.Path(folder.name) / "mechanism.json"
+        >>> solve(design([0.5, 0.5], PML(0.2), "hamming")).save(path)
+        >>> round(load(path).value, 6)  # 1 - e^0.2 / 2
+        0.389299
+        >>> folder.cleanup()
+    """
+    try:
+        mechanism, metadata = read_any(path)
+    except FileFormatError as cause:
+        try:
+            return Ledger.load(path)
+        except FileFormatError:
+            raise cause from None
+    if metadata.get("certificate") is None:
+        return mechanism
+    told = told_of(mechanism, metadata, path)
+    return Result(
+        told.status, told.certificate, told.solver, told.reason, told.attempts, told.iterations,
+        told.warm_started, told.timings, told.closed_form, Restart(told.solver, {}),
+    )  # fmt: skip

@@ -10,7 +10,7 @@ from pmlopt import Mechanism
 from pmlopt.core.arrays import Label
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.publishing import fit_of_release
-from pmlopt.publishing.fit import FALSE_ALARMS
+from pmlopt.publishing.checking import FALSE_ALARMS
 from pmlopt.releases.attributes import through
 
 LAW = np.array([[0.3, 0.1], [0.1, 0.2], [0.05, 0.25]])

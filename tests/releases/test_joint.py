@@ -22,7 +22,6 @@ from pmlopt.releases import (
     compose,
     compose_attributes,
     joint_outcomes,
-    outcome_search,
     worst_outcome,
 )
 
@@ -67,7 +66,7 @@ def test_many_releases_are_searched_and_not_listed() -> None:
 
 def test_a_search_that_grows_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(0)
-    monkeypatch.setattr(outcome_search, "MOST_CANDIDATES", 1)
+    monkeypatch.setattr("pmlopt.releases.joint.MOST_CANDIDATES", 1)
     with pytest.raises(MechanismError, match="more than 1"):
         joint_level(rng.dirichlet(np.ones(5)), [rng.dirichlet(np.full(6, 9.0), 5) for _ in range(6)])
 

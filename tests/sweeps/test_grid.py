@@ -22,8 +22,8 @@ from sweeps.builders import logged, plain
 from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
 from pmlopt.sweeps import table as cells
-from pmlopt.sweeps.fingerprint import DEPTH, fingerprint, name_of
 from pmlopt.sweeps.grid import points_of
+from pmlopt.sweeps.journal import DEPTH, fingerprint, name_of
 
 
 def test_all_combinations_with_the_last_name_fastest() -> None:
@@ -236,7 +236,7 @@ def test_what_cannot_be_told_apart_is_refused(thing: Any, tmp_path: Path) -> Non
 def test_the_fingerprint_is_the_same_in_another_process() -> None:
     code = (
         "from functools import partial\nfrom pmlopt import PML, L1Ball\nfrom sweeps.builders import plain\n"
-        "from pmlopt.sweeps.fingerprint import fingerprint\n"
+        "from pmlopt.sweeps.journal import fingerprint\n"
         "print(fingerprint(partial(plain, PML(1.0, over=L1Ball([0.5, 0.5], 0.1)), {'a', 'b'})))"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "7"}

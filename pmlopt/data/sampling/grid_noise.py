@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
-from pmlopt.data.sampling.random_bits import RandomBits, exponential_coins
+from pmlopt.data.sampling.categorical import RandomBits, exponential_coins
 
 FINENESS = 48
 """The step is at most the scale over 2^48: tails on the grid are those of the density but for that."""
@@ -48,7 +48,7 @@ def laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -> Flo
     Source: [canonne2020discrete, Algorithm 2].
 
     Examples:
-        >>> from pmlopt.data.sampling.random_bits import random_bits
+        >>> from pmlopt.data.sampling.categorical import random_bits
         >>> laplace_noise(2.0, 1.0, 4, random_bits(1)) % 1
         array([0., 0., 0., 0.])
     """

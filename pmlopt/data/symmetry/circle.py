@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import IntArray, Label, whole
 from pmlopt.core.records import COUNT, Range
 from pmlopt.data.prior import Prior
-from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior, check_orbits
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 

@@ -12,7 +12,7 @@ from pmlopt.core.arrays import IntArray, Label, Positions, few, labels_of
 from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace, SymmetricPrior
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 

@@ -19,7 +19,7 @@ from pmlopt.core.display import table_html
 from pmlopt.core.files import VERSION, ending_of, is_standard, json_bytes, read_bytes, read_saved, write_whole
 from pmlopt.core.records import plain
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.sampling.random_bits import RandomBits, Seed, random_bits
+from pmlopt.data.sampling.categorical import RandomBits, Seed, random_bits
 from pmlopt.data.symmetry.prior import PairSpace, length_of, taken
 from pmlopt.data.symmetry.types import TypePairs
 from pmlopt.errors import FileFormatError, MechanismError

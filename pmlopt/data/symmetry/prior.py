@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray, Label
 from pmlopt.core.records import Context, Record
 from pmlopt.data.prior import SMALLEST, Prior
-from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import PriorError
 
 MOST_ORBITS = 2_000_000

@@ -11,7 +11,7 @@ import numpy as np
 
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.data.prior import Prior
-from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior, check_orbits, length_of, taken
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 

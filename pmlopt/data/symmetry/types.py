@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, whole
 from pmlopt.core.records import COUNT, Range
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.sampling.random_bits import RandomBits
+from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.symmetry.prior import PairOrbits, PairSpace, SymmetricPrior, check_orbits
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 

@@ -7,11 +7,10 @@ from pmlopt.model.privacy.ldp import LDP
 from pmlopt.model.privacy.lip import LIP
 from pmlopt.model.privacy.maximal_leakage import MaximalLeakage
 from pmlopt.model.privacy.metric_privacy import MetricPrivacy
-from pmlopt.model.privacy.parameters import parametric_constraints
 from pmlopt.model.privacy.pml import PML
 from pmlopt.model.privacy.ratio_bound import RatioBound
 from pmlopt.model.privacy.renyi_pml import RenyiPML
-from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement
+from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement, parametric_constraints
 from pmlopt.model.privacy.secret_leakage import Pufferfish
 
 __all__ = [

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, rounding_of
-from pmlopt.solvers.structured.small_systems import cholesky, solved
+from pmlopt.solvers.structured.newton import cholesky, solved
 
 _MAX_ITERATIONS = 200
 """Iterations after which a search ends with the bound in hand, which is valid; a dozen are usual."""

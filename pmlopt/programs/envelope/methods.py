@@ -28,9 +28,8 @@ from pmlopt.programs.envelope.certifying import (
     topped_up,
 )
 from pmlopt.programs.envelope.masses import reached_mass
-from pmlopt.programs.envelope.multipliers import proved_ratio, with_closed
+from pmlopt.programs.envelope.multipliers import RatioPrograms, proved_ratio, with_closed
 from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailureProgram
-from pmlopt.programs.envelope.ratio_programs import RatioPrograms
 from pmlopt.programs.question import Found, Method, Question, always_cold, certified
 from pmlopt.solvers.clock import TIME, Clock
 from pmlopt.solvers.outcome import Options

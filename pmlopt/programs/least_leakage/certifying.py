@@ -25,7 +25,7 @@ from pmlopt.programs.least_leakage.certificate import (
     least_level_of,
 )
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.programs.linear.orbit_repair import in_whole_numbers
+from pmlopt.programs.linear.certifying import in_whole_numbers
 
 NOISE_THRESHOLDS = (0.0, 1e-14, 1e-12, 1e-10, 1e-8)
 """Entries of at most one of these become zero: of the one with which least leaks."""

@@ -23,8 +23,7 @@ from pmlopt.programs.linear.certifying import (
     certify_symmetric,
     known_optimum,
 )
-from pmlopt.programs.linear.classes import PairClasses
-from pmlopt.programs.linear.columns import ReducedColumns
+from pmlopt.programs.linear.columns import PairClasses, ReducedColumns
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import Program
 from pmlopt.programs.question import (

@@ -22,8 +22,14 @@ from pmlopt.model.utility.linear import row_offsets
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.design_program import Design, Outputs
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.classes import PairClasses, pair_classes
-from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
+from pmlopt.programs.linear.columns import (
+    Columns,
+    Listed,
+    PairClasses,
+    ReducedColumns,
+    invariant_columns,
+    pair_classes,
+)
 from pmlopt.programs.program import Declaration, Program, problem_of
 from pmlopt.solvers.structured.block import Block, Border
 from pmlopt.solvers.structured.block_program import Task, attainable

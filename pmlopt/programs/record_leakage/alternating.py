@@ -14,7 +14,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, whole
 from pmlopt.core.roots import halved
-from pmlopt.data.sampling.random_bits import generator
+from pmlopt.data.sampling.categorical import generator
 from pmlopt.errors import PrivacyError, SolverUnavailableError
 from pmlopt.model.queries import Query
 from pmlopt.model.queries.record_leakage_measures import divergences

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pmlopt.core.arrays import FloatArray, whole
-from pmlopt.data.sampling.random_bits import generator
+from pmlopt.data.sampling.categorical import generator
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.programs.certificate import WarmStart, restart_of
 from pmlopt.programs.question import Found, Method, Question, uncertified

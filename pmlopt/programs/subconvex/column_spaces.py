@@ -30,10 +30,9 @@ from pmlopt.programs.subconvex.columns import (
 )
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
-from pmlopt.programs.subconvex.nested_pricing import ChordBound
 from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
-from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, SplitPricer, splits
+from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, ChordBound, SplitPricer, splits
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
 from pmlopt.solvers.clock import FOREVER, Clock
 

@@ -19,14 +19,16 @@ from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
 from pmlopt.errors import InputError, MechanismError, SolverError
 from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
 from pmlopt.model.utility.estimation_error import Workload, workload_rows
-from pmlopt.releases.estimation.fit import GoodnessOfFit, goodness_of_fit, whole_counts
 from pmlopt.releases.estimation.intervals import (
+    GoodnessOfFit,
     bernstein_width,
     exact_intervals,
+    goodness_of_fit,
     moments,
     normal_quantile,
     score_ends,
     wald_ends,
+    whole_counts,
 )
 from pmlopt.releases.joint import compose_attributes
 

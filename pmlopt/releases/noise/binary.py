@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real
 from pmlopt.data.mechanism import letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.sampling.categorical import RandomBits, Seed, random_bits
 from pmlopt.data.sampling.grid_noise import grid_step
-from pmlopt.data.sampling.random_bits import RandomBits, Seed, random_bits
 from pmlopt.errors import MechanismError, PriorError, PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet

@@ -11,8 +11,8 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, probability, real
 from pmlopt.core.roots import halved
 from pmlopt.data.prior import PriorLike
+from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.sampling.grid_noise import gaussian_noise
-from pmlopt.data.sampling.random_bits import RandomBits
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.uncertainty.prior_set import PriorSet

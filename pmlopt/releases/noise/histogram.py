@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, float_array, real, whole
 from pmlopt.core.roots import smallest_holding
+from pmlopt.data.sampling.categorical import Seed, random_bits
 from pmlopt.data.sampling.grid_noise import grid_step, laplace_noise
-from pmlopt.data.sampling.random_bits import Seed, random_bits
 from pmlopt.errors import PrivacyError
 from pmlopt.releases.noise.binary import check_scale, up_to
 from pmlopt.releases.noise.laplace import laplace_level, laplace_scale

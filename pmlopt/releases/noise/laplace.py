@@ -12,8 +12,8 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, nonnegative
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.prior import PriorLike
+from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.sampling.grid_noise import laplace_noise
-from pmlopt.data.sampling.random_bits import RandomBits
 from pmlopt.errors import PrivacyError
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.model.uncertainty.prior_set import PriorSet

@@ -11,9 +11,8 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.solvers.structured.block_program import Task
-from pmlopt.solvers.structured.newton import Newton
+from pmlopt.solvers.structured.newton import Newton, cholesky, forward
 from pmlopt.solvers.structured.points import Point
-from pmlopt.solvers.structured.small_systems import cholesky, forward
 
 
 class NewtonByOutputs(Newton):

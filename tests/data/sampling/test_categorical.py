@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.sampling.categorical import WIDTH, RowSampler
-from pmlopt.data.sampling.random_bits import SeededBits, SystemBits
+from pmlopt.data.sampling.categorical import WIDTH, RowSampler, SeededBits, SystemBits
 from pmlopt.programs.exact.arithmetic import snap
 
 

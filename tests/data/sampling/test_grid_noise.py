@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pmlopt import leakage_level
+from pmlopt.data.sampling.categorical import SeededBits, SystemBits, exponential_coins, is_below
 from pmlopt.data.sampling.grid_noise import FINENESS, gaussian_noise, grid_step, laplace_noise
-from pmlopt.data.sampling.random_bits import SeededBits, SystemBits, exponential_coins, is_below
 from pmlopt.releases.noise import BinaryGaussian, BinaryLaplace
 from pmlopt.releases.noise.laplace import laplace_level
 from pmlopt.releases.noise.leakage_tails import raised

@@ -7,7 +7,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from pmlopt.data.sampling.random_bits import RandomBits, SystemBits, Words, random_bits
+from pmlopt.data.sampling.categorical import RandomBits, SystemBits, Words, random_bits
 from pmlopt.errors import MechanismError
 
 

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from pmlopt import CirclePrior, IIDPrior, InvariantPrior, Mechanism, Prior, leakage_level
-from pmlopt.data.sampling.random_bits import SeededBits, SystemBits, Words
+from pmlopt.data.sampling.categorical import SeededBits, SystemBits, Words
 from pmlopt.data.symmetry import OrbitMechanism, PairSpace, ProductPrior, reflection
 from pmlopt.data.symmetry.types import shuffled_within
 from pmlopt.errors import FileFormatError, MechanismError

@@ -29,8 +29,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import plain
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.envelope.multipliers import bad_mass
-from pmlopt.programs.envelope.ratio_programs import RatioPrograms
+from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass
 from pmlopt.solvers.clock import FOREVER
 
 RESPONSE = [[0.75, 0.25], [0.25, 0.75]]

@@ -29,8 +29,7 @@ from pmlopt.measures import envelope_bounds
 from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.envelope.methods import MAX_REMEMBERED
-from pmlopt.programs.envelope.multipliers import bad_mass
-from pmlopt.programs.envelope.ratio_programs import RatioPrograms
+from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass
 from pmlopt.solvers.clock import FOREVER
 from pmlopt.solvers.parametric_program import MAX_SIMPLEX_ITERATIONS
 

@@ -25,7 +25,7 @@ from pmlopt import (
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.linear import methods
 from pmlopt.programs.linear.certifying import certify_linear
-from pmlopt.programs.linear.classes import PairClasses, pair_classes
+from pmlopt.programs.linear.columns import PairClasses, pair_classes
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.clock import FOREVER
 from pmlopt.solvers.outcome import Options

@@ -10,8 +10,8 @@ import pytest
 from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.estimation.fit import goodness_of_fit
 from pmlopt.releases.estimation.frequencies import Intervals, most_likely
+from pmlopt.releases.estimation.intervals import goodness_of_fit
 from pmlopt.releases.estimation.people import people_needed
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])

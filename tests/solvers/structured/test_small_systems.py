@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pmlopt.solvers.structured.small_systems import cholesky, factor_of_squares, forward, solved
+from pmlopt.solvers.structured.newton import cholesky, factor_of_squares, forward, solved
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])
