@@ -31,7 +31,7 @@ import click
 from pmlopt import __version__
 from pmlopt.cli.printing import echo_json, print_result, say, status
 from pmlopt.core import files
-from pmlopt.core.whole_files import output_apart
+from pmlopt.core.files import output_apart
 from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
 
 if TYPE_CHECKING:

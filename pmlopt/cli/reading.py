@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pmlopt.cli.options import Opt
 from pmlopt.core import files
-from pmlopt.core.arrays import Label, Positions
-from pmlopt.core.labels import labels_from_text, same_set
+from pmlopt.core.arrays import Label, Positions, labels_from_text, same_set
 from pmlopt.errors import FileFormatError, InputError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import Positions
+from pmlopt.core.arrays import Positions, check_json_labels
 from pmlopt.core.fields import COUNT as COUNT
 from pmlopt.core.fields import INFINITE as INFINITE
 from pmlopt.core.fields import ROOM as ROOM
@@ -35,7 +35,6 @@ from pmlopt.core.fields import fields_of as fields_of
 from pmlopt.core.fields import is_labels, is_record, members, split, tag_of, written_as
 from pmlopt.core.fields import kinds_of as kinds_of
 from pmlopt.core.fields import same as same
-from pmlopt.core.labels import check_json_labels
 from pmlopt.core.strict import Reader, below
 from pmlopt.errors import FileFormatError, InputError
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from pmlopt.core.fields import (
     ENTRIES,
-    INFINITE,
     SCALARS,
     Given,
     Range,
@@ -24,6 +23,7 @@ from pmlopt.core.fields import (
     tag_of,
     words_of,
 )
+from pmlopt.core.records import INFINITE
 
 Schema = dict[str, Any]
 

@@ -20,13 +20,16 @@ from pmlopt.core.arrays import (
     few,
     float_array,
     label_array,
+    label_key,
     labels_of,
+    places_of,
+    same_labels,
+    same_set,
     subset_of,
 )
 from pmlopt.core.display import heat_map, matrix_html, number, pandas, table_latex
 from pmlopt.core.frames import are_named, opened, pandas_index
 from pmlopt.core.guesses import Guessed
-from pmlopt.core.labels import label_key, places_of, same_labels, same_set
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, random_bits
 from pmlopt.data.tables.labelled import Numbers, column, table

@@ -19,13 +19,13 @@ from pmlopt.core.arrays import (
     few,
     float_array,
     labels_of,
+    places_of,
     subset_of,
     whole,
 )
 from pmlopt.core.display import bars, number, pandas, table_html, table_latex
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missing
 from pmlopt.core.guesses import Guessed
-from pmlopt.core.labels import places_of
 from pmlopt.core.records import Context, Given, Record, Shape
 from pmlopt.data.tables.labelled import Numbers, column, vector
 from pmlopt.errors import PriorError

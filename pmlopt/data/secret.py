@@ -12,9 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt.core import files
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, Positions, few, labels_of, whole_numbers
+from pmlopt.core.arrays import (
+    NUMBER_HEADERS,
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    Positions,
+    few,
+    labels_from_text,
+    labels_of,
+    whole_numbers,
+)
 from pmlopt.core.frames import listed
-from pmlopt.core.labels import NUMBER_HEADERS, labels_from_text
 from pmlopt.core.records import Given, Range, Record, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.tables.labelled import Numbers, column, table

@@ -10,8 +10,7 @@ from typing import Any
 
 from pmlopt.errors import InputError, PmloptError
 from pmlopt.programs.certificate import C_co
-from pmlopt.programs.program import Program
-from pmlopt.programs.question import Found, Method, MethodError
+from pmlopt.programs.program import Found, Method, MethodError, Program
 from pmlopt.solvers.outcome import Options
 
 WALL_LIMIT = 3600.0

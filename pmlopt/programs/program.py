@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
-from pmlopt.core.arrays import Label
+from numpy.typing import NDArray
+
+from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.display import facts_html
 from pmlopt.core.guesses import Guessed
-from pmlopt.programs.certificate import C_co
-from pmlopt.solvers.through_cvxpy import write_mps
+from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
+from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStart, restart_of
+from pmlopt.solvers.outcome import Clock, Options, Outcome
+from pmlopt.solvers.through_cvxpy import installed, write_mps
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -147,3 +151,228 @@ class Program(Guessed, ABC, Generic[C_co]):
         constraints = {**self.constraints, **self.added}
         facts |= {f"constraint {name}": f"{one.size} rows" for name, one in constraints.items()}
         return facts_html(repr(self).strip("<>"), facts)
+
+
+P = TypeVar("P", bound=Program[Any])
+C = TypeVar("C", bound=Certificate)
+S = TypeVar("S")
+"""What the methods of a question may start from."""
+
+
+class MethodError(PmloptError):
+    """A method has nothing to show; the message says why. `solve` goes on to the next one."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Found(Generic[C_co]):
+    """What a method found, certified: its own account of how, and nothing that is believed without proof.
+
+    Attributes:
+        certificate: what is claimed.
+        finished: whether it ended by itself, and not by a limit.
+        message: how it ended, in words.
+        detail: what the reason of the result says besides the method's own.
+        iterations: its own count, where it has one.
+        warm_started: whether it started from something in hand.
+        compile_seconds, solve_seconds, certify_seconds: what it took.
+        closed_form: the optimum by formula, where one is known.
+        arrays: what a next program of the question may start from, by name.
+        asked: whether the certificate is of what was asked, and not of a level a little above.
+    """
+
+    certificate: C_co
+    finished: bool
+    message: str
+    detail: str = ""
+    iterations: int | None = None
+    warm_started: bool = False
+    compile_seconds: float = 0.0
+    solve_seconds: float = 0.0
+    certify_seconds: float = 0.0
+    closed_form: ClosedForm | None = None
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    asked: bool = True
+
+
+def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]:
+    """What `certify` makes of a matrix from anywhere, which may be a start for the next program."""
+    return Found(
+        certificate=certificate,
+        finished=True,
+        message="a matrix that was given",
+        closed_form=closed_form,
+        arrays={"matrix": certificate.mechanism.matrix},
+    )
+
+
+def found_by(
+    outcome: Outcome,
+    certificate: C,
+    certify_seconds: float,
+    detail: str = "",
+    closed_form: ClosedForm | None = None,
+    arrays: Mapping[str, NDArray[Any]] | None = None,
+    asked: bool = True,
+) -> Found[C]:
+    """What a solver's outcome became once it was certified."""
+    return Found(
+        certificate=certificate,
+        finished=outcome.finished,
+        message=outcome.message,
+        detail=detail,
+        iterations=outcome.iterations,
+        warm_started=outcome.warm_started,
+        compile_seconds=outcome.compile_seconds,
+        solve_seconds=outcome.solve_seconds,
+        certify_seconds=certify_seconds,
+        closed_form=closed_form,
+        arrays=arrays or {},
+        asked=asked,
+    )
+
+
+def always(*_: object) -> bool:
+    """True: a method that takes every program of its question."""
+    return True
+
+
+@dataclass(frozen=True)
+class Method(Generic[P, S, C]):
+    """One way to solve a program: a row of the table of its question.
+
+    Attributes:
+        name: by which it is asked for.
+        reason: when it is the right one and why; a result carries it.
+        run: solves within the limits of the options, looks at their clock inside its loops, and certifies
+            what it found. Whatever it raises is an ending like others, but an InfeasibleError, which says
+            that the constraints that a person added allow nothing.
+        applies: whether it can take a program with a start.
+        automatic: whether `auto` tries it; else it is run where it is asked for by name.
+        takes: what a program must be for it, in words.
+    """
+
+    name: str
+    reason: str
+    run: Callable[[P, Options, S], Found[C]]
+    applies: Callable[[P, S], bool] = always
+    automatic: bool = True
+    takes: str = ""
+
+
+def starts_cold(why: str) -> Callable[[Any, WarmStart], None]:
+    """The `start` of a question whose methods start from nothing that a person could give.
+
+    Args:
+        why: what they start from, and what to do: the message where a mechanism was given.
+    """
+
+    def start(_: Program[Any], warm_start: WarmStart) -> None:
+        if warm_start is not None and warm_start is not False and restart_of(warm_start) is None:
+            raise ProgramError(why)
+
+    return start
+
+
+def always_cold(*_: object) -> None:
+    """The `start` of a question whose methods start from nothing, whatever is given."""
+
+
+def uncertified(why: str) -> Callable[[Any, FloatArray, FloatArray | None], Found[Any]]:
+    """The `certify` of a question that has no certificate of a matrix alone: a ProgramError that says why."""
+
+    def certify(*_: object) -> Found[Any]:
+        raise ProgramError(why)
+
+    return certify
+
+
+@dataclass(frozen=True)
+class Question(Generic[P, S, C]):
+    """What can be asked, and how it is answered.
+
+    Attributes:
+        program: the type of its programs.
+        methods: in the order in which `auto` tries those that apply.
+        start: what the methods may start from, from the warm start that a person gave; an InputError where
+            that does not fit the program. A `Restart` that does not is left out.
+        certify: the certificate of a matrix from anywhere, with multipliers or without.
+        gap_is_an_answer: whether a result whose gap is above the tolerance is returned with the status that
+            says so; else `solve` raises a SolverError that carries it.
+        by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
+        timed_start: the same as `start` with the clock of the solve, where finding a start may take long.
+    """
+
+    program: type[P]
+    methods: tuple[Method[P, S, C], ...]
+    start: Callable[[P, WarmStart], S]
+    certify: Callable[[P, FloatArray, FloatArray | None], Found[C]]
+    gap_is_an_answer: Callable[[P], bool] = always
+    by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
+    timed_start: Callable[[P, WarmStart, Clock], S] | None = None
+
+    def begin(self, program: P, warm_start: WarmStart, clock: Clock) -> S:
+        """What the methods may start from, found in the time that is left."""
+        if self.timed_start is None:
+            return self.start(program, warm_start)
+        return self.timed_start(program, warm_start, clock)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the methods that are pmlopt's own."""
+        return list(dict.fromkeys(method.name for method in self.methods))
+
+    def automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
+        """The methods that `auto` tries, until one reaches a certified gap within tolerance."""
+        return [one for one in self.methods if one.automatic and one.applies(program, start)]
+
+    def others(self, program: P, start: S) -> list[Method[P, S, C]]:
+        """The methods that are run where they are asked for by name only."""
+        rows = [one for one in self.methods if not one.automatic]
+        if self.by_cvxpy is not None:
+            rows += [self.by_cvxpy(name) for name in installed() if name not in self.names]
+        return [one for one in rows if one.applies(program, start)]
+
+    def named(self, program: P, name: str, start: S) -> Method[P, S, C]:
+        """The method of a name, as it is run where it is asked for.
+
+        Raises:
+            SolverUnavailableError: there is none, or it cannot take this program; the message lists others.
+        """
+        rows = sorted((one for one in self.methods if one.name == name), key=lambda one: one.automatic)
+        if not rows and self.by_cvxpy is not None and name in installed():
+            rows = [self.by_cvxpy(name)]
+        for one in rows:
+            if one.applies(program, start):
+                return one
+        if rows:
+            raise SolverUnavailableError(
+                f"{name} does not solve {program!r}: it takes {rows[0].takes}. Use auto"
+            )
+        names = [*self.names, *(installed() if self.by_cvxpy else [])]
+        raise SolverUnavailableError(
+            f"{name!r} does not solve {program!r}, or is not installed; there are: auto, "
+            f"{', '.join(dict.fromkeys(names))}"
+        )
+
+    def chosen(self, program: P, solver: object, start: S) -> Sequence[Method[P, S, C]]:
+        """The methods to try, in order: all that are automatic, the one of a name, or the one that was given.
+
+        Args:
+            program: to solve.
+            solver: "auto", a name, a row, or the `run` of a row of this question with other options.
+            start: what there is to start from.
+        """
+        if isinstance(solver, Method):
+            return [solver]
+        if isinstance(solver, str):
+            name = solver.lower()
+            return self.automatic(program, start) if name == "auto" else [self.named(program, name, start)]
+        if not callable(solver):
+            raise ProgramError(
+                f"solve takes a Program and the name of a solver, or a method, not {solver!r:.60}"
+            )
+        for one in self.methods:
+            if type(one.run) is type(solver) and one.run.__class__.__module__.startswith("pmlopt."):
+                return [replace(one, run=solver)]
+        names = ", ".join(["auto", *self.names])
+        raise SolverUnavailableError(f"{solver!r:.60} is no method for {program!r}; there are: {names}")

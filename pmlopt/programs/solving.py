@@ -22,8 +22,7 @@ from pmlopt.programs.estimation import methods as estimation
 from pmlopt.programs.isolation import check_forks, run_apart
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.linear import methods as linear
-from pmlopt.programs.program import Program
-from pmlopt.programs.question import Found, Method, MethodError, Question
+from pmlopt.programs.program import Found, Method, MethodError, Program, Question
 from pmlopt.programs.record_leakage import methods as record_leakage
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex import methods as subconvex

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, Label, said
-from pmlopt.core.labels import counts_at, label_key
+from pmlopt.core.arrays import FloatArray, Label, counts_at, label_key, said
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.tables.counting import tuples_of, with_letter

@@ -17,10 +17,9 @@ from typing import Annotated, TypeAlias
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import IntArray, Label
-from pmlopt.core.labels import counts_at, label_key
+from pmlopt.core.arrays import IntArray, Label, counts_at, label_key
+from pmlopt.core.files import reason_of, rename, umask
 from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
-from pmlopt.core.whole_files import reason_of, rename, umask
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError

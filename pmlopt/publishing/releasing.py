@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pmlopt.core import files
-from pmlopt.core.whole_files import rename
+from pmlopt.core.files import rename
 from pmlopt.data.tables.reading import open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.data.tables.writing import ARROW_ENDINGS, PARQUET_ENDINGS

@@ -9,8 +9,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label, few
-from pmlopt.core.labels import label_key
+from pmlopt.core.arrays import BoolArray, IntArray, Label, few, label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, RowSampler, random_bits
 from pmlopt.data.tables.counting import tuples_of, with_letter

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, float_array
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, float_array, places_of
 from pmlopt.core.frames import opened
-from pmlopt.core.labels import places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.secret import Secret
 from pmlopt.data.tables.labelled import table as labelled

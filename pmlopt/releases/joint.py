@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label
-from pmlopt.core.labels import places_of
+from pmlopt.core.arrays import FloatArray, IntArray, Label, places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError

@@ -13,9 +13,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, nonnegative, subset_of, whole
+from pmlopt.core.arrays import (
+    FloatArray,
+    IntArray,
+    Label,
+    Positions,
+    few,
+    label_key,
+    nonnegative,
+    subset_of,
+    whole,
+)
 from pmlopt.core.display import things
-from pmlopt.core.labels import label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError

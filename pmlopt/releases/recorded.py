@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, few
-from pmlopt.core.labels import label_key
+from pmlopt.core.arrays import IntArray, few, label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.tables.reading import Batch, Table, column_place, texts_in

@@ -11,8 +11,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers import highs
-from pmlopt.solvers.clock import FOREVER, TIME, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import FOREVER, TIME, Clock, Options
 
 WARM_START_STEP = 1e-3
 """The largest relative step of the parameter after which the simplex starts from the last basis, whatever the

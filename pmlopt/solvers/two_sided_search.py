@@ -29,7 +29,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.solvers.clock import TIME, Clock
+from pmlopt.solvers.outcome import TIME, Clock
 
 MAX_ITERATIONS = 200
 """Linear programs after which the search ends with the gap that is left; most searches take fewer than 10."""
@@ -147,7 +147,7 @@ class Search(Generic[W, P]):
         `min s, x w <= 2, w + s >= x` has w = 2 / x and the multiplier lam = 1 / x of the first constraint;
         lam proves by duality that nothing above max(2 lam, 1 / lam) is feasible.
 
-        >>> from pmlopt.solvers.clock import FOREVER
+        >>> from pmlopt.solvers.outcome import FOREVER
         >>> class SquareRoot:
         ...     blur, marks = 0.0, np.zeros(0)
         ...     def solve(self, x, clock):

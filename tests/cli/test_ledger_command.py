@@ -143,7 +143,7 @@ def test_a_release_that_might_break_the_total_is_not_published(people: Path) -> 
 
 KILLED = """
 import os, signal, sys
-from pmlopt.core import whole_files
+from pmlopt.core import files as whole_files
 from pmlopt.cli import main
 
 kept, after = whole_files.rename, int(sys.argv.pop(1))
@@ -156,8 +156,8 @@ def rename(source, target):
     kept(source, target)
 
 whole_files.rename = rename
-import pmlopt.core.files
-pmlopt.core.files.rename = rename
+
+
 main()
 """
 """The command line, killed before a file gets its name: draft, ledger, release and ledger, in this order."""

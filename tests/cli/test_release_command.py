@@ -89,14 +89,14 @@ def test_above_the_total_nothing_is_written(people: Path, tmp_path: Path) -> Non
 
 KILLED = """
 import os, sys
-from pmlopt.core import files, whole_files
+from pmlopt.core import files as whole_files
 kept, left = whole_files.rename, [int(sys.argv.pop(1))]
 def rename(source, target):
     if left[0] == 0:
         os.kill(os.getpid(), 9)
     left[0] -= 1
     kept(source, target)
-whole_files.rename = files.rename = rename
+whole_files.rename = rename
 from pmlopt.cli import main
 main()
 """

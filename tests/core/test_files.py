@@ -21,9 +21,8 @@ from strategies import MODEST, mechanisms
 
 from pmlopt import PML, ExpectedLoss, design
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, labels_from_text
 from pmlopt.core.files import MatrixFile, read_letters, read_matrix, write_matrix
-from pmlopt.core.labels import labels_from_text
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, PmloptError
 

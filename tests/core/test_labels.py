@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 from strategies import MODEST
 
 from pmlopt import Box, ExpectedLoss, L1Ball, Mechanism, Prior, leakage_level
-from pmlopt.core.arrays import Positions, labels_of, subset_of
-from pmlopt.core.labels import labels_from_text
+from pmlopt.core.arrays import Positions, labels_from_text, labels_of, subset_of
 from pmlopt.data.mechanism import paired
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.solvers.structured.block import Block
+from pmlopt.solvers.structured.block_program import Block
 
 KINDS = ("pml", "ldp", "lip", "ball", "other centre", "all by ball", "mass", "all", "one law", "box")
 """The requirements that are bands."""

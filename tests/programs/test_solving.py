@@ -48,7 +48,7 @@ from pmlopt.model.utility import absolute, hamming, squared
 from pmlopt.programs import isolation, solving
 from pmlopt.programs.linear.methods import QUESTION
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.question import Found, Method
+from pmlopt.programs.program import Found, Method
 from pmlopt.solvers import highs
 
 LOSSES = (hamming, absolute, squared)

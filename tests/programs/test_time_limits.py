@@ -47,10 +47,9 @@ from pmlopt.errors import PmloptError, SolverError
 from pmlopt.model.utility import hamming
 from pmlopt.programs import solving
 from pmlopt.programs.continuous.methods import Refinement
-from pmlopt.programs.question import Found, Method
+from pmlopt.programs.program import Found, Method
 from pmlopt.programs.solving import QUESTIONS
-from pmlopt.solvers.clock import FOREVER, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 A_PROGRAM_AND_A_PROOF = 6_000
 """Calls of functions that declare a program to cvxpy, repair a matrix, and prove its level and its bound."""

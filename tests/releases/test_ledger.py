@@ -20,6 +20,7 @@ from oracles.releases import sequences
 from strategies import mechanisms, priors
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, design, leakage_level, solve
+from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.symmetry import IIDPrior, ProductPrior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
@@ -349,7 +350,7 @@ def test_an_open_ledger_has_one_writer_and_is_written_at_the_end(
     with Ledger.open(path) as book:
         book.record(RESPONSE, [0])
         with monkeypatch.context() as patch:
-            patch.setattr("pmlopt.core.whole_files.LOCK_WAIT", 0.0)
+            patch.setattr("pmlopt.core.files.LOCK_WAIT", 0.0)
             with pytest.raises(FileFormatError, match="another process is writing it"), Ledger.open(path):
                 pass
         assert Ledger.load(path).releases == 0
@@ -375,8 +376,15 @@ def test_a_release_is_published_with_the_ledger(tmp_path: Path, monkeypatch: pyt
             book.record(RESPONSE, [0])
             book.publish(draft, target)
 
+    kept = files.rename
+
+    def cut(source: Path, name: Path) -> None:
+        if source == draft.resolve():
+            sys.exit("power cut")
+        kept(source, name)
+
     with monkeypatch.context() as patch:
-        patch.setattr("pmlopt.core.files.rename", lambda source, name: sys.exit("power cut"))
+        patch.setattr("pmlopt.core.files.rename", cut)
         with pytest.raises(SystemExit):
             recorded()
     assert (draft.exists(), target.exists(), Ledger.load(path).releases) == (True, False, 1)

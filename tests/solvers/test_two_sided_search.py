@@ -11,7 +11,7 @@ from oracles.envelopes import most_mass
 from pmlopt import envelope
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.envelope.multipliers import RatioPrograms
-from pmlopt.solvers.clock import FOREVER, TIME, Clock
+from pmlopt.solvers.outcome import FOREVER, TIME, Clock
 from pmlopt.solvers.two_sided_search import Answer, Search
 
 

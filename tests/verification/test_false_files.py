@@ -34,7 +34,7 @@ from pmlopt import (
 from pmlopt.core.arrays import Label
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.question import Found, Method
+from pmlopt.programs.program import Found, Method
 from pmlopt.solvers.outcome import Options
 from pmlopt.verification import trusted_mechanism, verifier, write_report
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray, Label
+from pmlopt.core.arrays import BoolArray, IntArray, Label, labels_from_text
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
-from pmlopt.core.labels import labels_from_text
 from pmlopt.data.tables.reading import Batch, Table, column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.errors import InputError

@@ -2,7 +2,7 @@
 
 Whatever holds a vector or a table of numbers is read here, and put into the order of the letters or outputs
 that it is for: by label wherever it names anything, by position only where it names nothing and its shape
-fits. Which labels are the same says `pmlopt.core.labels`.
+fits. Which labels are the same says `pmlopt.core.arrays`.
 """
 
 from __future__ import annotations
@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core import files
-from pmlopt.core.arrays import Label, Positions, few, labels_of
+from pmlopt.core.arrays import NUMBER_HEADERS, Label, Positions, few, labels_from_text, labels_of, places_of
 from pmlopt.core.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
-from pmlopt.core.labels import NUMBER_HEADERS, labels_from_text, places_of
 from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError, InputError
 

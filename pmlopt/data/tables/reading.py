@@ -12,8 +12,8 @@ from typing import Any, Self
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.files import is_standard, reason_of, standard_input
 from pmlopt.core.frames import is_frame, is_missing, listed, opened
-from pmlopt.core.whole_files import is_standard, reason_of, standard_input
 from pmlopt.data.tables.streams import HEAD, CsvForm, DataStream, QuoteCheck, text_rows, with_seeking
 from pmlopt.errors import FileFormatError, InputError
 

@@ -16,8 +16,7 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.files import rows_of
-from pmlopt.core.whole_files import reason_of
+from pmlopt.core.files import reason_of, rows_of
 from pmlopt.errors import FileFormatError, InputError
 
 _QUOTE = ord('"')

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from pmlopt.core.arrays import IntArray, Label
-from pmlopt.core.whole_files import is_standard, reason_of, whole_file
+from pmlopt.core.files import is_standard, reason_of, whole_file
 from pmlopt.data.tables.reading import Table, labels_to_arrow, to_arrow
 from pmlopt.errors import FileFormatError, InputError
 

@@ -24,7 +24,7 @@ from pmlopt.model.privacy.requirement import (
     shaped,
 )
 from pmlopt.model.uncertainty.columns import Family
-from pmlopt.solvers.structured.block import Block, slack_block
+from pmlopt.solvers.structured.block_program import Block, slack_block
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -28,7 +28,7 @@ from pmlopt.model.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwi
 from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.model.uncertainty.support_functions import top_mean, two_values
-from pmlopt.solvers.structured.block import Block, mean_block, peak_block, ratio_block
+from pmlopt.solvers.structured.block_program import Block, mean_block, peak_block, ratio_block
 
 if TYPE_CHECKING:
     import cvxpy as cp

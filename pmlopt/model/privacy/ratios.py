@@ -16,7 +16,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
 from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.solvers.structured.block import Block
+from pmlopt.solvers.structured.block_program import Block
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -19,7 +19,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios, block_of, together
 from pmlopt.model.uncertainty.columns import Cone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
-from pmlopt.solvers.structured.block import Block
+from pmlopt.solvers.structured.block_program import Block
 
 if TYPE_CHECKING:
     import cvxpy as cp

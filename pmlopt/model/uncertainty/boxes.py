@@ -28,7 +28,13 @@ from pmlopt.data.tables.labelled import Numbers, vector
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
 from pmlopt.model.uncertainty.support_functions import Piece, best_thetas, gain_at, largest_gain, two_values
-from pmlopt.solvers.structured.block import Block, edge_block, mean_block, ratio_block, threshold_block
+from pmlopt.solvers.structured.block_program import (
+    Block,
+    edge_block,
+    mean_block,
+    ratio_block,
+    threshold_block,
+)
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -16,7 +16,7 @@ from pmlopt.data.mechanism import match_labels
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
-from pmlopt.solvers.structured.block import Block
+from pmlopt.solvers.structured.block_program import Block
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -21,7 +21,7 @@ from pmlopt.model.uncertainty.support_functions import (
     largest_gain,
     mixture_thetas,
 )
-from pmlopt.solvers.structured.block import Block, hull_block, mean_block
+from pmlopt.solvers.structured.block_program import Block, hull_block, mean_block
 
 if TYPE_CHECKING:
     import cvxpy as cp

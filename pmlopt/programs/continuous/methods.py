@@ -15,9 +15,8 @@ from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.question import Found, Method, MethodError, Question, starts_cold, uncertified
-from pmlopt.solvers.clock import FOREVER, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.program import Found, Method, MethodError, Question, starts_cold, uncertified
+from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 ON_BINS = 1e-6
 """The tolerance of the design on the bins, as a share of its scale: far below what bins cost."""

@@ -30,9 +30,8 @@ from pmlopt.programs.envelope.certifying import (
 from pmlopt.programs.envelope.masses import reached_mass
 from pmlopt.programs.envelope.multipliers import RatioPrograms, proved_ratio, with_closed
 from pmlopt.programs.envelope.program import EnvelopeProgram, ProcessedFailureProgram
-from pmlopt.programs.question import Found, Method, Question, always_cold, certified
-from pmlopt.solvers.clock import TIME, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.program import Found, Method, Question, always_cold, certified
+from pmlopt.solvers.outcome import TIME, Clock, Options
 from pmlopt.solvers.two_sided_search import FEASIBILITY_TOLERANCE, MARK_OFFSET, Answer, Search
 
 CLOSED = 1e-12

@@ -11,8 +11,8 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
 from pmlopt.core.roots import halved
 from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings
-from pmlopt.solvers.clock import Clock
 from pmlopt.solvers.highs import columnwise
+from pmlopt.solvers.outcome import Clock
 from pmlopt.solvers.parametric_program import MovingModel, MovingPart
 
 MAX_NEWTON_STEPS = 200

@@ -22,9 +22,8 @@ from pmlopt.programs.envelope_design.margins import BoxProof, trivial_proof
 from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, without_noise
-from pmlopt.programs.question import Found, Method, MethodError, Question, certified
-from pmlopt.solvers.clock import FOREVER
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified
+from pmlopt.solvers.outcome import FOREVER, Options
 
 STRICTER = (1e-9, 1e-7, 1e-5)
 """By which share t and delta are made smaller for the final program, so that a solver's tolerances are within

@@ -12,9 +12,8 @@ from pmlopt.programs.estimation.bounds import Relaxation, information_bound, rel
 from pmlopt.programs.estimation.columns import with_constant
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
 from pmlopt.programs.estimation.program import EstimationDesign
-from pmlopt.programs.question import MethodError
-from pmlopt.solvers.clock import Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.program import MethodError
+from pmlopt.solvers.outcome import Clock, Options
 
 FEW = 500
 """Columns up to which all are weighed at once."""

@@ -22,7 +22,7 @@ from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Batch, Columns, Explicit, recognised
 from pmlopt.programs.subconvex.vertex_enumeration import vertices
 from pmlopt.solvers import highs
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 OUTWARD = 1e-12
 """Share by which factors such as e^epsilon are moved outward, for the rounding of their floats."""

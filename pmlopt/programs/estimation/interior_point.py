@@ -8,7 +8,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 MAX_ITERATIONS = 120
 """Newton steps after which the point in hand is returned; usual are 15 to 40."""

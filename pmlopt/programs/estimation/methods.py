@@ -19,7 +19,7 @@ from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, repair
-from pmlopt.programs.question import Found, Method, MethodError, Question, certified, starts_cold
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified, starts_cold
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
 

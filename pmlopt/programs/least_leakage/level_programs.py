@@ -22,11 +22,9 @@ from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear import structured
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.solvers import highs
-from pmlopt.solvers.clock import Clock
-from pmlopt.solvers.outcome import Options, one_thread
+from pmlopt.solvers.outcome import Clock, Options, one_thread
 from pmlopt.solvers.parametric_program import MovingModel, MovingPart
-from pmlopt.solvers.structured.block import mean_block
-from pmlopt.solvers.structured.block_program import Task, attainable
+from pmlopt.solvers.structured.block_program import Task, attainable, mean_block
 from pmlopt.solvers.structured.interior_point import minimise
 from pmlopt.solvers.structured.points import centre
 from pmlopt.solvers.two_sided_search import Answer

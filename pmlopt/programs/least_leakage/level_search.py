@@ -14,8 +14,7 @@ from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned, program_level
 from pmlopt.programs.least_leakage.level_programs import GainWithin, LevelProgram, MassWithin
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.solvers.clock import TIME, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import TIME, Clock, Options
 from pmlopt.solvers.two_sided_search import MET, Answer, Search
 
 NEAR = 1e-6

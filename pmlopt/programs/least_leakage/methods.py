@@ -18,7 +18,7 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipli
 from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level, certify_symmetric_level
 from pmlopt.programs.least_leakage.level_search import Searching, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.programs.question import Found, Method, MethodError, Question, certified, uncertified
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified, uncertified
 from pmlopt.solvers.outcome import Options
 
 NEGLIGIBLE_GAP = 1e-9

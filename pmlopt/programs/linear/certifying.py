@@ -31,7 +31,7 @@ from pmlopt.programs.linear.program import (
     gradients_of,
     has_expression,
 )
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 if TYPE_CHECKING:
     import cvxpy as cp

@@ -18,8 +18,7 @@ from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import Witness, below
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers import highs
-from pmlopt.solvers.clock import Clock
-from pmlopt.solvers.outcome import Options, Outcome, Point
+from pmlopt.solvers.outcome import Clock, Options, Outcome, Point
 
 NAME = "letter-pairs"
 

@@ -25,11 +25,11 @@ from pmlopt.programs.linear.certifying import (
 )
 from pmlopt.programs.linear.columns import PairClasses, ReducedColumns
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
-from pmlopt.programs.program import Program
-from pmlopt.programs.question import (
+from pmlopt.programs.program import (
     Found,
     Method,
     MethodError,
+    Program,
     Question,
     always,
     always_cold,
@@ -38,8 +38,7 @@ from pmlopt.programs.question import (
     uncertified,
 )
 from pmlopt.solvers import highs, through_cvxpy
-from pmlopt.solvers.clock import FOREVER, TIME, Clock
-from pmlopt.solvers.outcome import Options, Outcome, Point
+from pmlopt.solvers.outcome import FOREVER, TIME, Clock, Options, Outcome, Point
 from pmlopt.solvers.structured import simplex
 from pmlopt.solvers.structured.block_program import Task
 

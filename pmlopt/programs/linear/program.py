@@ -31,8 +31,7 @@ from pmlopt.programs.linear.columns import (
     pair_classes,
 )
 from pmlopt.programs.program import Declaration, Program, problem_of
-from pmlopt.solvers.structured.block import Block, Border
-from pmlopt.solvers.structured.block_program import Task, attainable
+from pmlopt.solvers.structured.block_program import Block, Border, Task, attainable
 from pmlopt.solvers.structured.points import Point
 
 if TYPE_CHECKING:

@@ -18,13 +18,12 @@ from pmlopt.data.sampling.categorical import generator
 from pmlopt.errors import PrivacyError, SolverUnavailableError
 from pmlopt.model.queries import Query
 from pmlopt.model.queries.record_leakage_measures import divergences
-from pmlopt.programs.question import Found
+from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.solvers.clock import FOREVER, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 LARGEST_INVERSE_TEMPERATURE = 1e12
 """The largest inverse temperature of a projection, over the spread of the vector."""

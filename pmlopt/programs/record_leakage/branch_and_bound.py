@@ -17,7 +17,7 @@ from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, Relaxatio
 from pmlopt.programs.record_leakage.closed_bounds import OneClassEach
 from pmlopt.programs.record_leakage.local_ascent import climb
 from pmlopt.programs.record_leakage.proof import WHOLE, CellTree, KindProof, Part
-from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.outcome import Clock
 
 OUTPUTS_BY_DIMENSION = 1.5
 """For binary records simplices of posteriors, one dimension for each output, close gaps sooner than those of

@@ -13,7 +13,7 @@ from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries.record_leakage_measures import negative_entropies
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.proof import LEAST_HULL, Part, shape_of
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
 """Where the multipliers of the first cell start: of the size that they often have."""

@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.question import Found
+from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
@@ -26,8 +26,7 @@ from pmlopt.programs.record_leakage.closed_bounds import (
 )
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
 from pmlopt.programs.record_leakage.proof import KindProof
-from pmlopt.solvers.clock import Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import Clock, Options
 
 CLOSED_FORM_SECONDS = 0.5
 """Past the end of the time by so much, the leakage of one class for each letter is not tried any more."""

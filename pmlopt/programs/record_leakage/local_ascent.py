@@ -7,7 +7,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures.leakage import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 LOWEST_LOG_PRICE, HIGHEST_LOG_PRICE = np.log(1e-9), np.log(1e9)
 """Between these the price of the entropy is sought."""

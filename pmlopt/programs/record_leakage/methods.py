@@ -9,7 +9,7 @@ from pmlopt.core.arrays import FloatArray, whole
 from pmlopt.data.sampling.categorical import generator
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.programs.certificate import WarmStart, restart_of
-from pmlopt.programs.question import Found, Method, Question, uncertified
+from pmlopt.programs.program import Found, Method, Question, uncertified
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.alternating import Alternating
 from pmlopt.programs.record_leakage.certificate import RecordCertificate

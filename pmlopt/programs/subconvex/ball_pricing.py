@@ -13,7 +13,7 @@ from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced, Pricer
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 SEEDS_PER_LETTER = 4
 """Random columns to start from, for each letter."""

@@ -16,8 +16,7 @@ from pmlopt.programs.subconvex.least_masses import LeastMassPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
-from pmlopt.solvers.clock import TIME
-from pmlopt.solvers.outcome import Options, Outcome, Point
+from pmlopt.solvers.outcome import TIME, Options, Outcome, Point
 from pmlopt.solvers.parametric_program import Master
 
 _OPTIMAL_FACE_TOLERANCE = 1e-12

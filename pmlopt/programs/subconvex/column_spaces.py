@@ -34,7 +34,7 @@ from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, ChordBound, SplitPricer, splits
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 MOST_LISTED_UNCOUNTED = 100_000
 """Extreme columns up to which they are listed where the alphabet is too large to count them first."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of, subset_sums
 from pmlopt.model.uncertainty.columns import TIE, Box, Family
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
 from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core, filled_up
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 SPARE_CORE_LETTERS = 6
 """Letters of a core beyond those that have as many subsets as there are totals: some 64 sets for each."""

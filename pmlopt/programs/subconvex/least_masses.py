@@ -13,7 +13,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.model.uncertainty.columns import Cone
 from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Batch, Explicit, Priced
 from pmlopt.programs.subconvex.split_pricing import Relaxed
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 BISECTIONS = 50
 """Halvings of the mass at which a concave worth is touched by its tangent: to its rounding."""

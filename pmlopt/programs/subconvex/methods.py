@@ -15,13 +15,12 @@ from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.programs.exact.repair import polished_repair
-from pmlopt.programs.question import Found, Method, MethodError, Question, certified
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import fewest_outputs, generate
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.solvers import highs, through_cvxpy
-from pmlopt.solvers.clock import FOREVER, Clock
-from pmlopt.solvers.outcome import Options, Outcome, Point
+from pmlopt.solvers.outcome import FOREVER, Clock, Options, Outcome, Point
 from pmlopt.solvers.parametric_program import Master
 
 

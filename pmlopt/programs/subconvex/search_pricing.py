@@ -13,7 +13,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
 from pmlopt.programs.subconvex.relaxations import Knapsack, Stairs, largest, relaxed
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 MOST_HALF_SUBSETS = 1_000_000
 """Subsets of half of the letters that are listed."""

@@ -15,7 +15,7 @@ from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.columns import Cone
 from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced
 from pmlopt.solvers import highs
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 LETTER_ORDERS = 6
 """Orders of the letters that are tried in a round."""

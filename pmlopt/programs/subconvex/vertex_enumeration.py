@@ -21,7 +21,7 @@ from pmlopt.programs.subconvex.columns import (
     sums_over,
     words,
 )
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 LARGEST_COUNTED = 40
 """Letters up to which the number of extreme columns is counted; beyond, listing stops at the limit."""

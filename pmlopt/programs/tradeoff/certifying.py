@@ -12,7 +12,7 @@ from pmlopt.core.roots import halved
 from pmlopt.model.queries import record_channel
 from pmlopt.model.queries.record_leakage_measures import record_information, uniform_alone
 from pmlopt.programs.exact.arithmetic import DIGITS
-from pmlopt.programs.question import Found
+from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, float_above
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
@@ -26,8 +26,7 @@ from pmlopt.programs.tradeoff.proof import (
     proved_least,
 )
 from pmlopt.solvers import highs
-from pmlopt.solvers.clock import FOREVER, Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 WEIGHT = 1e8
 """Of the multipliers in the proof, over the largest of them: it misses the bound of the linear program by one

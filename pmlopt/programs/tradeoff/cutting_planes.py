@@ -33,8 +33,7 @@ from pmlopt.programs.tradeoff.grouped_rows import (
 )
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
 from pmlopt.programs.tradeoff.proof import TradeoffProof
-from pmlopt.solvers.clock import Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import Clock, Options
 
 MAX_AUDIT_RELAXATIONS = 200_000
 """Cells that all audits of a search bound at most."""

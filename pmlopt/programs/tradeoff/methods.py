@@ -14,7 +14,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.programs.certificate import Restart, WarmStart, mechanism_of, restart_of
-from pmlopt.programs.question import Found, Method, MethodError, Question, certified
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, closed_end, within_leakage
 from pmlopt.programs.tradeoff.cutting_planes import SearchState, search

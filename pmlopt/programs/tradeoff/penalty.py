@@ -23,14 +23,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.question import Found
+from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
 from pmlopt.programs.record_leakage.local_ascent import informations
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.certifying import audited, certify_tradeoff, within_leakage
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
 from pmlopt.programs.tradeoff.proof import Sense
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 
 MARGIN = 0.01
 """The margin delta of Algorithms 7 and 10: violations up to it are mixed away at the end."""

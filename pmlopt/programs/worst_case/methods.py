@@ -13,7 +13,7 @@ from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.least_leakage.certifying import NOISE_THRESHOLDS, certify_level
 from pmlopt.programs.least_leakage.level_search import Searching, decide, search_level
-from pmlopt.programs.question import Found, Method, Question, certified, starts_cold
+from pmlopt.programs.program import Found, Method, Question, certified, starts_cold
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate, keeps
 from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.solvers.outcome import Options

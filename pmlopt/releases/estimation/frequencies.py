@@ -10,9 +10,8 @@ from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, real
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, label_key, places_of, real
 from pmlopt.core.display import pandas
-from pmlopt.core.labels import label_key, places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector

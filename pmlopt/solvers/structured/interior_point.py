@@ -12,7 +12,7 @@ from itertools import count
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.newton import Newton
 from pmlopt.solvers.structured.newton_by_outputs import newton_at

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.solvers.structured.block import Border
-from pmlopt.solvers.structured.block_program import Task
+from pmlopt.solvers.structured.block_program import Border, Task
 from pmlopt.solvers.structured.points import Family, Point
 
 

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.solvers.structured.block import Block
-from pmlopt.solvers.structured.block_program import Task, have
+from pmlopt.solvers.structured.block_program import Block, Task, have
 
 Family = dict[str, FloatArray]
 

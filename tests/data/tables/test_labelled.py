@@ -33,7 +33,7 @@ from pmlopt import (
     leakage_level,
     solve,
 )
-from pmlopt.core.labels import places_of
+from pmlopt.core.arrays import places_of
 from pmlopt.data.tables.labelled import Labelled, column, table, vector
 from pmlopt.errors import InputError, MechanismError, PmloptError, PriorError, PrivacyError, UtilityError
 from pmlopt.model.privacy import GainLeakage

@@ -25,7 +25,7 @@ from pmlopt import (
 from pmlopt.errors import PmloptError, PriorError, ProgramError
 from pmlopt.programs.continuous.certificate import least_loss, mean_losses
 from pmlopt.programs.continuous.methods import Refinement, certified_on
-from pmlopt.solvers.clock import Clock
+from pmlopt.solvers.outcome import Clock
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.5, 1.0, 2.0])

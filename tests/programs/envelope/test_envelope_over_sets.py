@@ -30,7 +30,7 @@ from pmlopt.core.records import plain
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass
-from pmlopt.solvers.clock import FOREVER
+from pmlopt.solvers.outcome import FOREVER
 
 RESPONSE = [[0.75, 0.25], [0.25, 0.75]]
 

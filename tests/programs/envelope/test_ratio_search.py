@@ -30,7 +30,7 @@ from pmlopt.model.privacy import PML
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.envelope.methods import MAX_REMEMBERED
 from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass
-from pmlopt.solvers.clock import FOREVER
+from pmlopt.solvers.outcome import FOREVER
 from pmlopt.solvers.parametric_program import MAX_SIMPLEX_ITERATIONS
 
 QUARTERS = [0.25] * 4

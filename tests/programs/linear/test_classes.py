@@ -27,8 +27,7 @@ from pmlopt.programs.linear import methods
 from pmlopt.programs.linear.certifying import certify_linear
 from pmlopt.programs.linear.columns import PairClasses, pair_classes
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.solvers.clock import FOREVER
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import FOREVER, Options
 
 
 def bits(records: int) -> tuple[Prior, np.ndarray]:

@@ -15,9 +15,8 @@ from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import KnownOptimum
 from pmlopt.programs.linear.methods import QUESTION, SIMPLEX_ENTRIES, Start
 from pmlopt.programs.linear.program import LinearDesign
-from pmlopt.programs.question import Method
-from pmlopt.solvers.clock import Clock
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.program import Method
+from pmlopt.solvers.outcome import Clock, Options
 
 Row = Method[LinearDesign, Start, LinearCertificate]
 

@@ -29,7 +29,7 @@ from pmlopt.model.utility import ChiSquare, GuessingProbability
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.solvers.clock import FOREVER, Clock
+from pmlopt.solvers.outcome import FOREVER, Clock
 from pmlopt.solvers.parametric_program import Master
 
 INFORMATION = UTILITIES["mutual information"][0]

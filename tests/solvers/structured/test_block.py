@@ -12,7 +12,7 @@ from strategies import MODEST, priors
 
 from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MaximalLeakage, MinimumMass, Prior
 from pmlopt.model.privacy import Requirement
-from pmlopt.solvers.structured.block import mean_block, ratio_block
+from pmlopt.solvers.structured.block_program import mean_block, ratio_block
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 

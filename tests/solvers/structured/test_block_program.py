@@ -10,8 +10,7 @@ from oracles.blocks import least_cost_within, random_mask
 from oracles.designs import random_prior
 
 from pmlopt import LDP, PML, ExpectedGain, Prior, design
-from pmlopt.solvers.structured.block import Border
-from pmlopt.solvers.structured.block_program import Task, attainable
+from pmlopt.solvers.structured.block_program import Border, Task, attainable
 from pmlopt.solvers.structured.interior_point import minimise
 from pmlopt.solvers.structured.points import centre
 

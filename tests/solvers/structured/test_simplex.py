@@ -14,8 +14,7 @@ from pmlopt.model.utility import hamming
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers import highs
-from pmlopt.solvers.clock import FOREVER, Clock
-from pmlopt.solvers.outcome import Options, Outcome
+from pmlopt.solvers.outcome import FOREVER, Clock, Options, Outcome
 from pmlopt.solvers.structured import simplex as direct
 from pmlopt.solvers.structured.block_program import Task
 
