@@ -51,6 +51,8 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "orbits": random_designs.symmetric,
     "envelope-design": random_releases.designed_envelope,
     "own": own.own_requirement,
+    "guesses": random_designs.several_guesses,
+    "finite-order": random_designs.finite_order,
 }
 
 

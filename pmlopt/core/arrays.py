@@ -1,4 +1,4 @@
-"""Checks shared by everything that takes arrays, labels or numbers from a person; which labels are the same."""
+"""Checks shared by everything that takes arrays, labels or numbers from a person, and what labels are."""
 
 from __future__ import annotations
 

@@ -6,9 +6,11 @@ Nothing here comes from the package but the data: no sparse form, no repair, no 
 from __future__ import annotations
 
 import math
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import permutations
 
+import cvxpy as cp
 import numpy as np
 from scipy.optimize import linprog
 
@@ -236,6 +238,42 @@ def largest_gain_ratios(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> 
         if (row > 0).any():
             rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
     return _optimum(p, gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
+
+
+def order_level(prior: Prior, matrix: FloatArray, alpha: float) -> Decimal:
+    """The largest Renyi divergence of a posterior from the prior, in decimals of 60 digits."""
+    with localcontext() as context:
+        context.prec = 60
+        weights = [Decimal(w.numerator) / Decimal(w.denominator) for w in weights_of(prior)]
+        total, order, found = sum(weights), Decimal(alpha), Decimal(0)
+        for column in matrix.T:
+            entries = [Decimal(float(one)) for one in column]
+            law = sum(w * one for w, one in zip(weights, entries, strict=True)) / total
+            if law > 0:
+                mean = sum(w * (one / law) ** order for w, one in zip(weights, entries, strict=True)) / total
+                found = max(found, mean.ln() / (order - 1))
+        return found * (1 - Decimal(10) ** -40)
+
+
+def largest_gain_of_order(p: FloatArray, alpha: float, epsilon: float, gains: FloatArray) -> float:
+    """The largest expected gain where each posterior is within epsilon of order alpha, by power cones."""
+    mechanism = cp.Variable(gains.shape, nonneg=True)
+    law, factor = p @ mechanism, math.exp((alpha - 1) * epsilon / alpha)
+    roots = p ** (1 / alpha)
+    rows = [
+        cp.pnorm(cp.multiply(roots, mechanism[:, y]), alpha, approx=False) <= factor * law[y]
+        for y in range(gains.shape[1])
+    ]
+    unit = float(np.abs(gains).max()) or 1.0
+    goal = cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains / unit, mechanism)))
+    problem = cp.Problem(goal, [cp.sum(mechanism, axis=1) == 1, *rows])
+    try:
+        best = problem.solve(solver=cp.CLARABEL)
+    except cp.SolverError as cause:
+        raise UndecidedError(str(cause)) from None
+    if problem.status != cp.OPTIMAL:
+        raise UndecidedError(problem.status)
+    return float(best) * unit
 
 
 def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:

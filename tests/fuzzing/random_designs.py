@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 from fuzzing.independent import (
+    Pair,
     at_most_exp,
     error_of_estimates,
     exact_ratio,
     information,
     largest_gain,
     largest_gain_ldp,
+    largest_gain_of_order,
+    largest_gain_ratios,
+    meets_pairs,
+    order_level,
     ratio_of_entries,
     rows_sum_to_one,
     weights_of,
@@ -22,7 +29,7 @@ from fuzzing.independent import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.types import IIDPrior
-from pmlopt.model.privacy import LDP, PML
+from pmlopt.model.privacy import LDP, PML, GuessLeakage, RenyiPML
 from pmlopt.model.uncertainty import ConvexHull, L1Ball
 from pmlopt.model.utility import (
     CoordinateLoss,
@@ -34,6 +41,7 @@ from pmlopt.model.utility import (
 from pmlopt.programs.certificate import Status
 from pmlopt.programs.designs import design
 from pmlopt.programs.least_leakage.program import least_leakage, worst_case_utility
+from pmlopt.programs.linear.methods import LEAST_LEVEL
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
 from pmlopt.programs.worst_case.program import best_worst_case
@@ -138,6 +146,45 @@ def local(rng: np.random.Generator) -> Result[Any]:
         raise FalseClaimError("an LDP mechanism has a zero beside a positive entry")
     _check_level(result, ratio, epsilon)
     check_gain(result, largest_gain_ldp(prior.pmf, epsilon, gains), gains, prior)
+    return result
+
+
+def several_guesses(rng: np.random.Generator) -> Result[Any]:
+    """A design whose bound is on k guesses, beside the bounds for all sets of k letters."""
+    prior = random_prior(rng, int(rng.integers(1, 6)))
+    guesses, epsilon = int(rng.integers(1, prior.size + 2)), random_epsilon(rng, prior)
+    gains = random_gains(rng, prior.size)
+    result = solve(design(prior, GuessLeakage(guesses, epsilon), ExpectedGain(gains), gains.shape[1]))
+    p = weights_of(prior)
+    before = sum(sorted(p)[-guesses:])
+    claimed = result.certificate.privacy.limits["guess_leakage"]
+    demand(claimed <= max(epsilon, LEAST_LEVEL), f"{claimed} nats are claimed, and {epsilon} were asked for")
+    sets = combinations(range(prior.size), min(guesses, prior.size))
+    below, level = [before * one for one in p], Fraction(claimed)
+    pairs: list[Pair] = [
+        ([p[x] if x in chosen else Fraction(0) for x in range(prior.size)], below, level) for chosen in sets
+    ]
+    demand(rows_sum_to_one(result.mechanism.matrix), "a row does not sum to exactly one")
+    demand(meets_pairs(pairs, result.mechanism.matrix), "some set of letters is guessed too well")
+    demand(result.certificate.verify(), "the exact check fails on what is returned")
+    check_gain(result, largest_gain_ratios(prior.pmf, pairs, gains), gains, prior)
+    return result
+
+
+def finite_order(rng: np.random.Generator) -> Result[Any]:
+    """A design under PML of finite order, beside the program as it is written, by Clarabel's power cones."""
+    prior = Prior(rng.dirichlet(np.ones(int(rng.integers(1, 6)))))
+    alpha = float(rng.choice([1.2, 2.0, 5.0, 50.0, rng.uniform(1.05, 20)]))
+    epsilon = float(rng.uniform(0.01, 2))
+    gains = random_gains(rng, prior.size)
+    result = solve(design(prior, RenyiPML(alpha, epsilon), ExpectedGain(gains), gains.shape[1]))
+    demand(rows_sum_to_one(result.mechanism.matrix), "a row does not sum to exactly one")
+    level = order_level(prior, result.mechanism.matrix, alpha)
+    demand(level <= Decimal(epsilon), f"the level is {level}, above {epsilon!r}")
+    demand(result.certificate.verify(), "the check fails on what is returned")
+    best, size = largest_gain_of_order(prior.pmf, alpha, epsilon, gains), float(np.abs(gains).max()) or 1.0
+    demand(result.value <= best + 1e-6 * size, f"the value {result.value} is above the optimum {best}")
+    demand(result.bound >= best - 1e-6 * size, f"the bound {result.bound} is below the optimum {best}")
     return result
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -53,9 +53,6 @@ class GuessLeakage(Requirement):
         object.__setattr__(self, "guesses", whole(self.guesses, "the number of guesses", PrivacyError))
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
 
-    def with_room(self, nats: float) -> GuessLeakage:
-        return replace(self, epsilon=max(self.epsilon, nats))
-
     def without_room(self, prior: Prior) -> bool:
         return self.epsilon < LEAST_ROOM
 
@@ -69,7 +66,9 @@ class GuessLeakage(Requirement):
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)
-        columns = m.matrix[:, m.support]
+        columns = m.matrix[:, np.ptp(m.matrix, axis=0) > 0]  # a constant tells nothing
+        if not columns.size:
+            return {"guess_leakage": 0.0}
         ratios = _largest(p.pmf[:, None] * columns, self.guesses) / (p.pmf @ columns)
         return {"guess_leakage": max(0.0, math.log(float(ratios.max()) / self._before(p)))}
 

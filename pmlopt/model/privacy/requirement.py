@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
@@ -191,8 +192,13 @@ class Requirement(Record, ABC):
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
 
     def with_room(self, nats: float) -> Requirement:
-        """With levels of at least so many nats about secrets: floats meet 0 only up to rounding."""
-        return self
+        """With a level of at least so many nats, where it is one number: floats meet 0 up to rounding."""
+        level = getattr(self, "epsilon", None)
+        if not isinstance(level, int | float) or level >= nats:
+            return self
+        other = copy(self)
+        object.__setattr__(other, "epsilon", nats)
+        return other
 
     def without_room(self, prior: Prior) -> bool:
         """Whether a constant hardly meets a bound, such as one of 0 nats about a secret."""

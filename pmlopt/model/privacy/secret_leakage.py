@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from copy import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -53,13 +52,6 @@ class SecretRequirement(RatioRequirement):
         if not isinstance(secret, Secret):
             raise PrivacyError(f"the secret is {secret!r:.60}: give a Secret(joint) of S and X")
         self.secret = secret
-
-    def with_room(self, nats: float) -> SecretRequirement:
-        if self.epsilon >= nats:
-            return self
-        other = copy(self)
-        other.epsilon = nats
-        return other
 
     def check(self, prior: Prior) -> None:
         """Raise where the letters differ, or the prior is that of none of the joint laws."""

@@ -58,3 +58,17 @@ def test_at_0_nats_the_best_in_hand_is_returned_with_its_level() -> None:
 def test_impossible_guesses_and_levels_are_refused(guesses: int, epsilon: float) -> None:
     with pytest.raises(PrivacyError, match=r"guesses|epsilon"):
         GuessLeakage(guesses, epsilon)
+
+
+@pytest.mark.parametrize("guesses", [1, 2, 3])
+def test_at_zero_nats_more_than_a_constant_is_released(guesses: int) -> None:
+    # letters outside of the best guess may be told apart: the optimum is that of the bounds for all sets
+    rng = np.random.default_rng(guesses)
+    for _ in range(8):
+        prior, gains = Prior(rng.dirichlet(np.ones(4))), rng.normal(size=(4, 3))
+        found = solve(design(prior, GuessLeakage(guesses, 0.0), ExpectedGain(gains)))
+        other = solve(design(prior, GainLeakage(0.0, sets_of(4, guesses)), ExpectedGain(gains)))
+        assert found.value == pytest.approx(other.value, abs=1e-8)
+        assert found.gap <= 1e-7
+        assert found.value >= float((prior.pmf @ gains).max()) - 1e-12
+        assert found.certificate.privacy.limits["guess_leakage"] <= 2.0**-46
