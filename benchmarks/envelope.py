@@ -178,7 +178,7 @@ def figure_1(axes: Axes, folder: Path | None) -> None:
     axes.set_title("Figure 1: delta = 0.1", fontsize="medium")
     axes.legend(frameon=False, fontsize="small")
     if folder is not None:
-        write_csv(folder / "env-figure-1.csv", ("t", "P"), zip(grid, below, strict=True))
+        write_csv(folder / "figure-1.csv", ("t", "P"), zip(grid, below, strict=True))
 
 
 def figure_2(
@@ -209,7 +209,7 @@ def figure_2(
     axes.legend(frameon=False, fontsize="small")
     if folder is not None:
         write_csv(
-            folder / f"env-figure-{name.strip('-')}.csv", ("delta", *NAMES), np.column_stack([GRID, curves])
+            folder / f"figure-{name.strip('-')}.csv", ("delta", *NAMES), np.column_stack([GRID, curves])
         )
 
 

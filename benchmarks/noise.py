@@ -131,7 +131,7 @@ def figure_4(axes: Axes, feature: str, rng: np.random.Generator, folder: Path | 
         "epsilon [nats]",
         "mutual information [nats]",
     )
-    save_points(folder, f"emp-figure-4-{feature}", "epsilon", grid, points)
+    save_points(folder, f"figure-4-{feature}", "epsilon", grid, points)
 
 
 def figure_5(axes: Axes, rng: np.random.Generator, folder: Path | None) -> None:
@@ -156,7 +156,7 @@ def figure_5(axes: Axes, rng: np.random.Generator, folder: Path | None) -> None:
         "mutual information [nats]",
     )
     axes.set_xscale("log")
-    save_points(folder, "emp-figure-5", "samples", sizes, points)
+    save_points(folder, "figure-5", "samples", sizes, points)
 
 
 # ---------------------------------------------------------------- grosse2025empirical, Figures 6 and 7
@@ -196,7 +196,7 @@ def gaussian_figure(
     )
     axes.legend(frameon=False, fontsize="small")
     if folder is not None:
-        write_csv(folder / f"emp-figure-{name}.csv", head, np.column_stack(columns))
+        write_csv(folder / f"figure-{name}.csv", head, np.column_stack(columns))
 
 
 # ---------------------------------------------------------------- saeidian2025histogram, Figure 1

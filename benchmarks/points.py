@@ -74,8 +74,7 @@ def _path(name: str) -> Path:
         subprocess.run(command, check=True, stdout=sys.stderr, cwd=folder)
         print(f"{script}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
         done.touch()
-    found = folder / f"{name}.csv"
-    return found if found.exists() else found.with_name(f"emp-{found.name}")
+    return folder / f"{name}.csv"
 
 
 def _number(text: str) -> float:
