@@ -207,7 +207,7 @@ def figure_5(axes: Axes, records: int, ways: Ways) -> None:
         f"Laplace and exponential are off the optimum by {max(apart, 0):.0e}"
     )
     head = ("mechanism", "D, or epsilon", "b", "distortion", "leaks at most", "at least")
-    report(ways.folder, f"ent-figure-5-designed-{records}", head, rows, show=False)
+    report(ways.folder, f"figure-5-designed-{records}", head, rows, show=False)
 
 
 def figure_6(left: Axes, right: Axes, ways: Ways) -> None:
@@ -232,7 +232,7 @@ def figure_6(left: Axes, right: Axes, ways: Ways) -> None:
     right.set_title("[wu2026entropy], Figure 6, right", fontsize="medium")
     right.legend(frameon=False, fontsize="small")
     by_limit = dict(zip(PENALISED, local, strict=True))
-    show("ent-figure-6", "D", DISTORTIONS, curve, known, by_limit, ways)
+    show("figure-6", "D", DISTORTIONS, curve, known, by_limit, ways)
 
 
 def figure_7(left: Axes, right: Axes, ways: Ways) -> None:
@@ -253,7 +253,7 @@ def figure_7(left: Axes, right: Axes, ways: Ways) -> None:
     right.set(xlabel="L [nats]", ylabel="achieved leakage [nats]")
     right.set_title("[wu2026entropy], Figure 7, right", fontsize="medium")
     right.legend(frameon=False, fontsize="small")
-    show("ent-figure-7", "L", LEAKAGES, curve, known, dict(zip(LEAKAGES, local, strict=True)), ways)
+    show("figure-7", "L", LEAKAGES, curve, known, dict(zip(LEAKAGES, local, strict=True)), ways)
 
 
 def reached(result: Answer) -> list[str]:

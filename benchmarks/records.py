@@ -106,7 +106,7 @@ def table_3(restarts: int, folder: Path | None, entropies: Sequence[float]) -> N
     )  # fmt: skip
     asked = [(name, b) for name in MECHANISMS for b in entropies]
     rows = [row_3(name, b, restarts) for name, b in progress(asked, len(asked), "Table 3")]
-    report(folder, "ent-table-3", head, rows)
+    report(folder, "table-3", head, rows)
 
 
 def row_3(name: str, entropy: float, restarts: int) -> list[Any]:
@@ -188,7 +188,7 @@ def figure_3(axes: Axes, records: int, points: int, starts: int, folder: Path | 
         f"alternating is short by up to {short:.3f} nats, and rises with b {rises} times"
     )
     head = ("p", "b", "certified, from", "to", "alternating")
-    report(folder, f"ent-figure-3-{records}", head, rows, show=False)
+    report(folder, f"figure-3-{records}", head, rows, show=False)
 
 
 def figure_4(axes: Axes, records: int, folder: Path | None) -> None:
@@ -213,7 +213,7 @@ def figure_4(axes: Axes, records: int, folder: Path | None) -> None:
     axes.set_title(f"[wu2026entropy] Figure 4: n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="small", loc="upper left")
     report(
-        folder, f"ent-figure-4-{records}", ("mechanism", "epsilon", "b", "certified, from", "to"), rows,
+        folder, f"figure-4-{records}", ("mechanism", "epsilon", "b", "certified, from", "to"), rows,
         show=False,
     )  # fmt: skip
     print(f"Figure 4, n = {records}: BSC(0.3) at b = 0 leaks {rows[-6][3]:.7f} to {rows[-6][4]:.7f} nats")
@@ -255,7 +255,7 @@ def figure_5(axes: Axes, records: int, folder: Path | None) -> None:
     axes.set_title(f"[wu2026entropy] Figure 5: n = {records}", fontsize="medium")
     axes.legend(frameon=False, fontsize="small", ncols=2, loc="upper right")
     report(
-        folder, f"ent-figure-5-{records}", ("mechanism", "distortion", "certified, from", "to"), rows,
+        folder, f"figure-5-{records}", ("mechanism", "distortion", "certified, from", "to"), rows,
         show=False,
     )  # fmt: skip
     print(f"Figure 5, n = {records}: Laplace and exponential are BSCs; certified less closed form {away:.0e}")

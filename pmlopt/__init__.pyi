@@ -34,6 +34,7 @@ from .model.privacy import MetricPrivacy as MetricPrivacy
 from .model.privacy import Pufferfish as Pufferfish
 from .model.privacy import RatioBound as RatioBound
 from .model.privacy import RenyiPML as RenyiPML
+from .model.privacy import SibsonLeakage as SibsonLeakage
 from .model.uncertainty import AllPriors as AllPriors
 from .model.uncertainty import Box as Box
 from .model.uncertainty import ConvexHull as ConvexHull

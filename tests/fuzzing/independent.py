@@ -240,30 +240,34 @@ def largest_gain_ratios(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> 
     return _optimum(p, gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
 
 
-def order_level(prior: Prior, matrix: FloatArray, alpha: float) -> Decimal:
-    """The largest Renyi divergence of a posterior from the prior, in decimals of 60 digits."""
+def order_level(prior: Prior, matrix: FloatArray, alpha: float, *, mean: bool = False) -> Decimal:
+    """The largest Renyi divergence of a posterior from the prior, or their mean, in decimals of 60 digits."""
     with localcontext() as context:
         context.prec = 60
         weights = [Decimal(w.numerator) / Decimal(w.denominator) for w in weights_of(prior)]
-        total, order, found = sum(weights), Decimal(alpha), Decimal(0)
+        zero = Decimal(0)
+        total, order, found, lengths = sum(weights, zero), Decimal(alpha), zero, zero
         for column in matrix.T:
             entries = [Decimal(float(one)) for one in column]
-            law = sum(w * one for w, one in zip(weights, entries, strict=True)) / total
+            law = sum((w * one for w, one in zip(weights, entries, strict=True)), zero) / total
             if law > 0:
-                mean = sum(w * (one / law) ** order for w, one in zip(weights, entries, strict=True)) / total
-                found = max(found, mean.ln() / (order - 1))
-        return found * (1 - Decimal(10) ** -40)
+                terms = (w * (one / law) ** order for w, one in zip(weights, entries, strict=True))
+                moment = sum(terms, zero) / total
+                found = max(found, moment.ln() / (order - 1))
+                lengths += law * (moment.ln() / order).exp()
+        level = lengths.ln() * order / (order - 1) if mean else found
+        return level * (1 - Decimal(10) ** -40)
 
 
-def largest_gain_of_order(p: FloatArray, alpha: float, epsilon: float, gains: FloatArray) -> float:
-    """The largest expected gain where each posterior is within epsilon of order alpha, by power cones."""
+def largest_gain_of_order(
+    p: FloatArray, alpha: float, epsilon: float, gains: FloatArray, *, mean: bool = False
+) -> float:
+    """The largest expected gain where each posterior, or their mean, is within epsilon of order alpha."""
     mechanism = cp.Variable(gains.shape, nonneg=True)
     law, factor = p @ mechanism, math.exp((alpha - 1) * epsilon / alpha)
     roots = p ** (1 / alpha)
-    rows = [
-        cp.pnorm(cp.multiply(roots, mechanism[:, y]), alpha, approx=False) <= factor * law[y]
-        for y in range(gains.shape[1])
-    ]
+    norms = [cp.pnorm(cp.multiply(roots, column), alpha, approx=False) for column in mechanism.T]
+    rows = [sum(norms) <= factor] if mean else [one <= factor * law[y] for y, one in enumerate(norms)]
     unit = float(np.abs(gains).max()) or 1.0
     goal = cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains / unit, mechanism)))
     problem = cp.Problem(goal, [cp.sum(mechanism, axis=1) == 1, *rows])

@@ -29,7 +29,7 @@ from fuzzing.independent import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.types import IIDPrior
-from pmlopt.model.privacy import LDP, PML, GuessLeakage, RenyiPML
+from pmlopt.model.privacy import LDP, PML, GuessLeakage, RenyiPML, SibsonLeakage
 from pmlopt.model.uncertainty import ConvexHull, L1Ball
 from pmlopt.model.utility import (
     CoordinateLoss,
@@ -172,17 +172,22 @@ def several_guesses(rng: np.random.Generator) -> Result[Any]:
 
 
 def finite_order(rng: np.random.Generator) -> Result[Any]:
-    """A design under PML of finite order, beside the program as it is written, by Clarabel's power cones."""
+    """A design under PML of finite order or its mean, beside the program as written, by power cones."""
     prior = Prior(rng.dirichlet(np.ones(int(rng.integers(1, 6)))))
     alpha = float(rng.choice([1.2, 2.0, 5.0, 50.0, rng.uniform(1.05, 20)]))
     epsilon = float(rng.uniform(0.01, 2))
     gains = random_gains(rng, prior.size)
-    result = solve(design(prior, RenyiPML(alpha, epsilon), ExpectedGain(gains), gains.shape[1]))
+    mean = bool(rng.random() < 0.5)
+    privacy = SibsonLeakage(alpha, epsilon) if mean else RenyiPML(alpha, epsilon)
+    result = solve(design(prior, privacy, ExpectedGain(gains), gains.shape[1]))
     demand(rows_sum_to_one(result.mechanism.matrix), "a row does not sum to exactly one")
-    level = order_level(prior, result.mechanism.matrix, alpha)
+    level = order_level(prior, result.mechanism.matrix, alpha, mean=mean)
     demand(level <= Decimal(epsilon), f"the level is {level}, above {epsilon!r}")
     demand(result.certificate.verify(), "the check fails on what is returned")
-    best, size = largest_gain_of_order(prior.pmf, alpha, epsilon, gains), float(np.abs(gains).max()) or 1.0
+    best, size = (
+        largest_gain_of_order(prior.pmf, alpha, epsilon, gains, mean=mean),
+        float(np.abs(gains).max()) or 1.0,
+    )
     demand(result.value <= best + 1e-6 * size, f"the value {result.value} is above the optimum {best}")
     demand(result.bound >= best - 1e-6 * size, f"the bound {result.bound} is below the optimum {best}")
     return result

@@ -28,6 +28,7 @@ from pmlopt import (
     MutualInformation,
     Prior,
     RenyiPML,
+    SibsonLeakage,
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy import Declared, Requirement
@@ -43,6 +44,8 @@ REQUIREMENTS: list[Requirement] = [
     MaximalLeakage(0.3),
     ApproximatePML(0.3, 0.1),
     RenyiPML(2, 0.4),
+    SibsonLeakage(2, 0.3),
+    SibsonLeakage(3.5, 0.3),
     GuessLeakage(1, 0.3),
     GuessLeakage(2, 0.2),
     RenyiPML(1.5, 0.4),

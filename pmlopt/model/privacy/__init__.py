@@ -12,6 +12,7 @@ from pmlopt.model.privacy.ratio_bound import RatioBound
 from pmlopt.model.privacy.renyi_pml import RenyiPML
 from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement, parametric_constraints
 from pmlopt.model.privacy.secret_leakage import Pufferfish
+from pmlopt.model.privacy.sibson_leakage import SibsonLeakage
 
 __all__ = [
     "LDP",
@@ -28,5 +29,6 @@ __all__ = [
     "RatioBound",
     "RenyiPML",
     "Requirement",
+    "SibsonLeakage",
     "parametric_constraints",
 ]

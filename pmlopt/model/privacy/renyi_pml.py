@@ -62,10 +62,7 @@ class RenyiPML(Requirement):
     name: ClassVar[str] = "renyi-pml"
 
     def __post_init__(self) -> None:
-        alpha = real(self.alpha, "alpha", PrivacyError)
-        if not 1 < alpha < math.inf:
-            raise PrivacyError(f"alpha is {alpha:g}: give an order above 1, or PML for order infinity")
-        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "alpha", order_of(self.alpha, "PML"))
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
 
     @property
@@ -79,7 +76,7 @@ class RenyiPML(Requirement):
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)
         columns = m.matrix[:, m.support]
-        logs = np.log(_norms(p.pmf, columns, self.alpha)) - np.log(p.pmf @ columns)
+        logs = np.log(norms(p.pmf, columns, self.alpha)) - np.log(p.pmf @ columns)
         return {"renyi_pml": max(0.0, float(logs.max()) * self.alpha / (self.alpha - 1))}
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
@@ -113,7 +110,7 @@ class RenyiPML(Requirement):
         if matrix.dtype != object:
             total = weights.sum()
             share = (self.alpha - 1) / self.alpha
-            return _norms(weights / total, matrix, self.alpha) - power(share * self.epsilon) * (
+            return norms(weights / total, matrix, self.alpha) - power(share * self.epsilon) * (
                 weights @ matrix / total
             )
         if self.alpha == int(self.alpha) <= LARGEST_WHOLE_ORDER:
@@ -172,7 +169,7 @@ class RenyiPML(Requirement):
         """
         thresholds = shaped(witness, "thresholds", (gains.shape[1],))
         beta = self.alpha / (self.alpha - 1)
-        above = _norms(prior.pmf, np.maximum(gains - thresholds, 0.0), beta)
+        above = norms(prior.pmf, np.maximum(gains - thresholds, 0.0), beta)
         with np.errstate(over="ignore"):  # an infinite bound is true
             return float((thresholds + self._largest_norm(prior) * above).max())
 
@@ -183,7 +180,15 @@ class RenyiPML(Requirement):
         )
 
 
-def _norms(p: FloatArray, matrix: FloatArray, order: float) -> FloatArray:
+def order_of(alpha: float, infinite: str) -> float:
+    """An order above 1 and finite; the message names what order infinity is."""
+    order = real(alpha, "alpha", PrivacyError)
+    if not 1 < order < math.inf:
+        raise PrivacyError(f"alpha is {order:g}: give an order above 1, or {infinite} for order infinity")
+    return order
+
+
+def norms(p: FloatArray, matrix: FloatArray, order: float) -> FloatArray:
     """(M,) `(sum_x p[x] v[x]^order)^(1/order)` of columns v >= 0."""
     top = matrix.max(axis=0)
     shares = matrix / np.where(top > 0, top, 1.0)

@@ -134,6 +134,7 @@ MEANINGS = {
     "lip_lower": "No outcome makes anything less likely by a factor of more than e^{limit}.",
     "lip_upper": "No outcome makes anything more likely by a factor of more than e^{limit}.",
     "maximal_leakage": "On average over outcomes, a guess becomes at most e^{limit} times as likely.",
+    "sibson_leakage": "On average over outcomes, in a mean of the order, lifts are at most e^{limit}.",
     "approximate_pml": "No event is more than e^{limit} times as likely given anything, but for the slack.",
     "metric": "Letters at the distance d cannot be told apart by more than a factor of e^({limit} d).",
     "pufferfish": "No outcome tells two values of the secret apart by more than a factor of e^{limit}.",
