@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 from strategies import MODEST, epsilons, exact, exact_law, log_of, mechanisms, pairs, priors
 
 from pmlopt.core.arrays import FloatArray
@@ -19,6 +20,7 @@ from pmlopt.measures import (
     lip_levels,
     pointwise_leakage,
 )
+from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
 
 
 def output_law(prior: FloatArray, matrix: FloatArray) -> list[Fraction]:
@@ -143,3 +145,29 @@ def test_failure_probability_by_hand() -> None:
 def test_failure_probability_needs_a_level(epsilon: float) -> None:
     with pytest.raises(PrivacyError, match="epsilon"):
         failure_probability([0.5, 0.5], np.eye(2), epsilon)
+
+
+@given(pairs(tiny=False), st.integers(0, 2**32 - 1))
+def test_ratios_of_products_are_those_of_fractions(pair: tuple[FloatArray, FloatArray], seed: int) -> None:
+    # numerators and denominators with other sums than one another, so that the least entry does not cancel
+    rng, matrix = np.random.default_rng(seed), pair[1]
+    above, below = rng.integers(0, 4, (2, 3, len(matrix))).astype(float)
+    found = log_product_ratios(above, below, matrix)
+    for k, y in np.ndindex(found.shape):
+        up, down = (
+            sum(
+                Fraction(w) * Fraction(v) for w, v in zip(row[k].tolist(), matrix[:, y].tolist(), strict=True)
+            )
+            for row in (above, below)
+        )
+        if down == 0:
+            assert found[k, y] == (math.inf if up > 0 else -math.inf)
+        elif up == 0:
+            assert found[k, y] == -math.inf
+        else:
+            assert found[k, y] == pytest.approx(math.log(up / down), abs=1e-12 + 1e-14 * float(down / up))
+
+
+def test_ratios_of_entries_at_the_ends() -> None:
+    above, below = np.array([0.0, 0.5, 0.5, 0.25]), np.array([0.5, 0.0, 0.25, 0.5])
+    assert log_entry_ratios(above, below) == pytest.approx([-math.inf, math.inf, math.log(2), -math.log(2)])

@@ -8,10 +8,23 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import pairs
 
-from pmlopt import Prior, queries, record_leakage, solve
+from pmlopt import Mechanism, Prior, queries, record_leakage, solve
+from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PriorError
-from pmlopt.measures import epsilon_for, outcome_warnings, pointwise_leakage, posterior, what_outcomes_tell
+from pmlopt.measures import (
+    audit,
+    epsilon_for,
+    ldp_level,
+    lip_levels,
+    maximal_leakage,
+    mutual_information,
+    outcome_warnings,
+    pointwise_leakage,
+    posterior,
+    what_outcomes_tell,
+)
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4), st.data())
@@ -85,3 +98,24 @@ def test_the_epsilon_for_a_posterior_keeps_it_and_no_larger_one_does(
     for bad in (prior.max() * 0.99, 1.01, math.nan):
         with pytest.raises(PriorError):
             epsilon_for(prior, bad)
+
+
+@given(pairs(min_size=2))
+def test_an_audit_has_every_level(pair: tuple[FloatArray, FloatArray]) -> None:
+    prior, matrix = pair
+    found = audit(prior, matrix)
+    lower, upper = lip_levels(prior, matrix)
+    assert dict(found.levels) == {
+        "pml": upper,
+        "ldp": ldp_level(matrix),
+        "lip_lower": lower,
+        "lip_upper": upper,
+        "maximal_leakage": maximal_leakage(matrix),
+        "mutual_information": mutual_information(prior, matrix),
+    }
+
+
+def test_who_is_almost_certain_is_said_of_each_outcome() -> None:
+    near = Mechanism([[0.999, 0.001], [0.002, 0.998]], outputs=["low", "high"])
+    warning = "Whoever sees the output high or low is almost certain of the true value."
+    assert warning in outcome_warnings(what_outcomes_tell(Prior.uniform(2), near))

@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
+from pmlopt.errors import MechanismError
 from pmlopt.programs.exact.arithmetic import (
+    dot,
     has_entropy,
     holds_exactly,
     integers,
+    normalised,
     power_below,
     rows_are_exact,
     snap,
 )
+from pmlopt.programs.exact.repair import without_noise
 
 UNIT = Fraction(1, 2**53)
 
@@ -163,3 +167,16 @@ def test_at_the_largest_entropy_four_last_digits_are_allowed_for(short: float, e
     off = math.sqrt(short * float(np.spacing(math.log(2))) / 2)
     law = np.array([[0.5 + off, 0.5 - off]])
     assert has_entropy(law, np.zeros((1, 2)), math.log(2), math.log(2)) == enough
+
+
+def test_sums_of_decimals_and_laws_of_logarithms() -> None:
+    assert dot([Decimal(2), Decimal("0.5")], [Decimal(3), Decimal(4)]) == 8
+    law = normalised([0.0, math.log(3)])
+    assert [float(one.exp()) for one in law] == pytest.approx([0.25, 0.75], abs=1e-15)
+
+
+def test_what_is_no_matrix_is_not_repaired() -> None:
+    with pytest.raises(MechanismError, match="not finite"):
+        without_noise(np.array([[np.nan, 1.0]]), 0.0)
+    with pytest.raises(MechanismError, match="sums to 3"):
+        without_noise(np.array([[1.0, 2.0]]), 0.0)
