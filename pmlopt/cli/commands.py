@@ -17,7 +17,19 @@ import click
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.matrices import read_mechanism
-from pmlopt.cli.options import CLAIM_FAILS, Arg, Json, Opt, Run, code_of, command, imports, main
+from pmlopt.cli.options import (
+    CLAIM_FAILS,
+    TARGET,
+    Arg,
+    Json,
+    Opt,
+    Run,
+    check_apart,
+    code_of,
+    command,
+    imports,
+    main,
+)
 from pmlopt.cli.orbits import audit_orbits, declared_by_orbits
 from pmlopt.cli.printing import (
     about_record,
@@ -136,6 +148,11 @@ _Samples: TypeAlias = Annotated[bool, Opt(
 )]  # fmt: skip
 
 
+_Proof: TypeAlias = Annotated[Path | None, Opt(
+    "With --epsilon: where the claim holds, write the mechanism with its proof.", "-o/--output", TARGET
+)]  # fmt: skip
+
+
 @command(main, extra=(imports,))
 def audit(
     mechanism_file: Annotated[Path, Arg("MECHANISM")],
@@ -146,6 +163,7 @@ def audit(
     confidence: Annotated[float | None, Opt("With --samples; 0.95 where left out.")] = None,
     no_header: Annotated[bool, Opt("The CSV matrix has numbers alone, no labels.")] = False,
     normalise: Annotated[bool, Opt("Divide the rows of the matrix by their sums.")] = False,
+    output: _Proof = None,
     as_json: Json = False,
 ) -> None:
     """Recompute every leakage of MECHANISM.
@@ -158,7 +176,10 @@ def audit(
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.programs.claims import violation
     from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
+    from pmlopt.programs.held import prove
 
+    if output is not None:
+        _check_proof(output, [mechanism_file, *asked.files], epsilon is not None and not samples)
     if not samples and holds_orbits(mechanism_file):
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
@@ -217,7 +238,21 @@ def audit(
             print_verdict(claim, claim.levels(prior, mechanism), bool(holds), exact)
             if not holds:
                 say(f"By name: {violation(prior, claim, mechanism)}.")
+    if holds and output is not None:
+        assert claim is not None
+        prove(prior, claim, mechanism).save(output)
+        say(f"The mechanism is written to {output}, with the proof of the claim.", err=as_json)
     sys.exit(CLAIM_FAILS if holds is False else 0)
+
+
+def _check_proof(output: Path, given: Sequence[Path], claimed: bool) -> None:
+    """Complain of a proof that there is no claim for, or that cannot be written."""
+    from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
+
+    if not claimed or holds_orbits(given[0]):
+        raise InputError("-o writes the proof of a claim on a matrix: give --epsilon, and no --samples")
+    check_apart([output], given)
+    files.check_target(output)
 
 
 def _check_audit(

@@ -11,7 +11,7 @@ import pytest
 from cli.hostile import refused, write
 from commands import run
 
-from pmlopt import Mechanism, Prior, leakage_level
+from pmlopt import Ledger, Mechanism, Prior, leakage_level
 from pmlopt.releases import attribute_levels
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
@@ -63,3 +63,39 @@ def test_what_cannot_be_composed_is_told(pairs: Path) -> None:
     refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o pairs.csv")
     refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o missing/both.csv")
     refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o both.txt")
+
+
+def test_a_claim_that_holds_is_handed_on_with_its_proof(pairs: Path) -> None:
+    write(pairs, "known.csv", "smokes,count\nno,3\nyes,1\n")
+    audit = ["audit", "smokes.csv", "--prior", "known.csv"]
+    said = run(*audit, "--epsilon", "0.7", "-o", "proved.json")
+    assert "The mechanism is written to proved.json, with the proof of the claim." in said
+    assert "All that the file claims holds." in run("verify", "proved.json")
+    assert "Wrote proved.html." in run("report", "proved.json")
+    run(*audit, "--epsilon", "0.5", "-o", "false.json", code=1)
+    assert not (pairs / "false.json").exists()
+    refused(pairs, "audit smokes.csv --prior known.csv -o proof.json")
+    refused(pairs, "audit smokes.csv --prior known.csv --epsilon 0.7 -o known.csv")
+
+
+def test_a_product_is_verified_and_reported(pairs: Path) -> None:
+    run("compose", "smokes.csv", "sex.csv", "--attributes", "--prior", "pairs.csv", "-o", "both.json")
+    assert "All that the file claims holds." in run("verify", "both.json")
+    assert "Wrote both.md." in run("report", "both.json", "-o", "both.md")
+    write(pairs, "few.csv", "smokes,sex,count\nno,f,4\nyes,m,4\n")  # two pairs of four
+    run("compose", "smokes.csv", "sex.csv", "--attributes", "--prior", "few.csv", "-o", "few.json")
+    assert Mechanism.load(pairs / "few.json").inputs == (("no", "f"), ("yes", "m"))
+
+
+def test_several_columns_are_counted_as_tuples(pairs: Path) -> None:
+    write(pairs, "people.csv", "smokes,sex\nno,f\nno,m\nno,f\nyes,f\n")
+    assert run("count", "people.csv", "--column", "smokes", "--column", "sex").split() == [
+        "smokes,sex,count", "no,f,2", "no,m,1", "yes,f,1",
+    ]  # fmt: skip
+    run("ledger", "new", "book.npz", "--prior", "people.csv", "--column", "smokes", "--column", "sex",
+        "--people", 4, "--total", 2)  # fmt: skip
+    assert Ledger.load(pairs / "book.npz").initial.labels == (("no", "f"), ("no", "m"), ("yes", "f"))
+    refused(pairs, "count people.csv --column smokes --column sex --by sex")
+    run("apply", "smokes.csv", "people.csv", "--column", "smokes", "--also", "sex.csv", "sex",
+        "--ledger", "book.npz", "-o", "wave.csv")  # fmt: skip
+    assert Ledger.load(pairs / "book.npz").releases == 1
