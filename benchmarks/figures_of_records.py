@@ -227,15 +227,13 @@ def dimensions() -> Figure:
     queries = list(dict.fromkeys(row["query"] for row in rows))
     figure, axes = panels(1, len(queries), height=3.0, sharey=True)
     for panel, query in zip(axes, queries, strict=True):
-        those = [row for row in rows if row["query"] == query]
-        outputs = [int(row["outputs"]) for row in those]
         for kind, colour, line in (("posteriors", BLUE, "o-"), ("class laws", RED, "x--")):
-            panel.semilogy(
-                outputs, [float(row[f"gap by {kind}"]) for row in those], line, color=colour, label=kind
-            )
+            those = [row for row in rows if (row["query"], row["method"]) == (query, kind)]
+            outputs, gaps = ([float(row[name]) for row in those] for name in ("outputs", "gap"))
+            panel.semilogy(outputs, gaps, line, color=colour, label=kind)
         panel.set(xlabel="outputs", title=query)
         label_ends(panel, order=("class laws", "posteriors"))
-    axes[0].set_ylabel("gap [nats] after at most 15 s")
+    axes[0].set_ylabel("gap [nats] after at most 20 s")
     return figure
 
 

@@ -16,7 +16,6 @@ import click
 
 from pmlopt.cli.asked import Asked
 from pmlopt.cli.estimation import audit_samples
-from pmlopt.cli.matrices import read_mechanism
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     TARGET,
@@ -42,7 +41,15 @@ from pmlopt.cli.printing import (
     say,
     solved_in_turn,
 )
-from pmlopt.cli.reading import Minimise, Outputs, aligned, read_numbers, read_outputs, read_utility
+from pmlopt.cli.reading import (
+    Minimise,
+    Outputs,
+    aligned,
+    read_mechanism,
+    read_numbers,
+    read_outputs,
+    read_utility,
+)
 from pmlopt.cli.verifying import audit_saved, has_claims, prior_in
 from pmlopt.core import files
 from pmlopt.errors import InputError

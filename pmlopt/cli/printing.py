@@ -168,7 +168,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
 
 def _print_warnings(certificate: DesignCertificate, outcomes: Sequence[OutcomeTells]) -> None:
     """Say what is easily overlooked of a design."""
-    from pmlopt.programs.reports.facts import warnings_of
+    from pmlopt.programs.reports.pages import warnings_of
 
     for line in warnings_of(certificate.prior, certificate.privacy, outcomes):
         say(f"Warning: {line}")

@@ -35,8 +35,7 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import mechanism_figure
-from pmlopt.programs.reports.facts import Baselines, baselines
-from pmlopt.programs.reports.pages import write_page
+from pmlopt.programs.reports.pages import Baselines, baselines, write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -14,7 +14,7 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
 from pmlopt.measures.leakage import log_sum
-from pmlopt.releases.histories import levels_after, levels_of
+from pmlopt.releases.ledger_file import levels_after, levels_of
 
 ROUNDING = 4 * float(np.finfo(float).eps)
 """By how much proportional columns may differ relatively, by the rounding of quotients."""

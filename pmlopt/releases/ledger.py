@@ -30,8 +30,15 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.model.privacy import PML
 from pmlopt.releases import ledger_file
-from pmlopt.releases.histories import SMALLEST_MASS, Histories, levels_after, levels_of, log_lifts
-from pmlopt.releases.ledger_file import LedgerState, identity_of
+from pmlopt.releases.ledger_file import (
+    SMALLEST_MASS,
+    Histories,
+    LedgerState,
+    identity_of,
+    levels_after,
+    levels_of,
+    log_lifts,
+)
 
 
 class StoredLedger:

@@ -13,7 +13,7 @@ from pmlopt.core.arrays import FloatArray, Label, float_array
 from pmlopt.core.records import Named, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import PriorLike
-from pmlopt.data.symmetry.circle import CirclePairs
+from pmlopt.data.symmetry.invariant import CirclePairs
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.data.symmetry.product import ProductPairs
 from pmlopt.data.symmetry.types import TypePairs

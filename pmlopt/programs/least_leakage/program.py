@@ -22,8 +22,7 @@ from pmlopt.model.utility import LinearUtility, UtilityLike, as_utility
 from pmlopt.model.utility.orders import allowed_pairs
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.exact.arithmetic import snap
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, usable_pairs
-from pmlopt.programs.least_leakage.floor import Expected, Floor
+from pmlopt.programs.least_leakage.certificate import Expected, Floor, LevelCertificate, usable_pairs
 from pmlopt.programs.linear.certifying import in_whole_numbers
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns
 from pmlopt.programs.program import Declaration, Program, problem_of

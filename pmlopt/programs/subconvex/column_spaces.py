@@ -18,7 +18,6 @@ from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
 from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import FInformation, MutualInformation, SubConvex
-from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
 from pmlopt.programs.subconvex.columns import (
     Batch,
     Columns,
@@ -29,7 +28,7 @@ from pmlopt.programs.subconvex.columns import (
     unit_columns,
 )
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
+from pmlopt.programs.subconvex.least_masses import BallPricer, LeastMassPricer, least_mass, most_of_ball
 from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, ChordBound, SplitPricer, splits

@@ -14,8 +14,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.solvers.outcome import FOREVER, Clock
 from pmlopt.solvers.structured.block_program import Task
-from pmlopt.solvers.structured.newton import Newton
-from pmlopt.solvers.structured.newton_by_outputs import newton_at
+from pmlopt.solvers.structured.newton import Newton, newton_at
 from pmlopt.solvers.structured.points import Family, Point, narrowed, narrowed_point, widened_point
 
 CENTRING_EXPONENT = 4

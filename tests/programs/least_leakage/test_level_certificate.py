@@ -20,9 +20,14 @@ from pmlopt.model.closed_forms import utility_safe_mechanism
 from pmlopt.model.closed_forms.worst_case import uniform_on
 from pmlopt.model.utility.orders import utility_order
 from pmlopt.programs.exact.arithmetic import snap
-from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, least_level
+from pmlopt.programs.least_leakage.certificate import (
+    Expected,
+    Floor,
+    LevelCertificate,
+    Multipliers,
+    least_level,
+)
 from pmlopt.programs.least_leakage.certifying import certify_level
-from pmlopt.programs.least_leakage.floor import Expected, Floor
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.columns import Listed
 

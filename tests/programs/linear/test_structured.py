@@ -202,7 +202,7 @@ def test_numerical_trouble_goes_on_to_a_generic_solver(monkeypatch: pytest.Monke
                 raise ArithmeticError("of no use")
             super().__init__(*arguments)
 
-    monkeypatch.setattr("pmlopt.solvers.structured.newton_by_outputs.Newton", Failing)
+    monkeypatch.setattr("pmlopt.solvers.structured.newton.Newton", Failing)
     result = solve(large())
     assert len(made) == after + 1
     assert result.status is Status.OPTIMAL

@@ -8,7 +8,7 @@ import pytest
 from pmlopt import PML, L1Ball, MutualInformation, Prior, design, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.ball_pricing import most_information, plateau_bound
+from pmlopt.programs.subconvex.least_masses import most_information, plateau_bound
 
 
 def columns(p: FloatArray, epsilon: float, half: float) -> FloatArray:

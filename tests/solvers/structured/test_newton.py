@@ -16,8 +16,7 @@ from oracles.designs import FloatArray, random_prior
 from pmlopt import ExpectedGain, Prior, design
 from pmlopt.solvers.structured.block_program import Border, Task
 from pmlopt.solvers.structured.interior_point import _iterate
-from pmlopt.solvers.structured.newton import Newton
-from pmlopt.solvers.structured.newton_by_outputs import NewtonByOutputs, newton_at
+from pmlopt.solvers.structured.newton import Newton, NewtonByOutputs, newton_at
 from pmlopt.solvers.structured.points import Family, Point, centre
 
 Long = NDArray[np.longdouble]

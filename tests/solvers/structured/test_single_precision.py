@@ -16,8 +16,7 @@ from strategies import MODEST
 from pmlopt.solvers.structured import interior_point
 from pmlopt.solvers.structured.block_program import Task, attainable
 from pmlopt.solvers.structured.interior_point import minimise
-from pmlopt.solvers.structured.newton import Newton
-from pmlopt.solvers.structured.newton_by_outputs import NewtonByOutputs
+from pmlopt.solvers.structured.newton import Newton, NewtonByOutputs
 from pmlopt.solvers.structured.points import Point, centre, narrowed, narrowed_point, widened_point
 
 KINDS = [kind for kind in (*ALL_KINDS, *WIDE[5:]) if kind not in ("border", "short")]
