@@ -121,8 +121,11 @@ class RequirementCertificate(Certificate):
         hold, no level is above its limit.
         """
         measured, share = self.measured
+        # differences of products up to twice the share count as none: a level next to 0 may hide them
         up = {
-            name: level + share * max(1.0, abs(level)) if math.isfinite(level) else level
+            name: max(level + share * max(1.0, abs(level)), 2 * share if level >= 0 else -math.inf)
+            if math.isfinite(level)
+            else level
             for name, level in measured.items()
         }
         if any(up[name] > limit for name, limit in self.privacy.limits.items()) and self._proved:

@@ -11,7 +11,7 @@ from typing import Any
 import fuzz
 import numpy as np
 import pytest
-from fuzzing import own, random_designs, random_releases
+from fuzzing import own, random_designs, random_ratios, random_releases
 from fuzzing.independent import (
     about_one_record,
     at_most_exp,
@@ -148,3 +148,8 @@ def test_weights_are_the_counts_or_the_floats() -> None:
 
     assert weights_of(Prior.from_counts([1, 2])) == [Fraction(1, 3), Fraction(2, 3)]
     assert sum(weights_of(Prior([0.1, 0.9]))) == 1
+
+
+def test_a_level_next_to_zero_is_rounded_up_past_what_fractions_say() -> None:
+    # of a design of 0 nats about a secret: 3.03e-15 by fractions, and less is taken for rounding
+    random_ratios.ratios(np.random.default_rng([9101, list(fuzz.KINDS).index("ratios"), 11]))

@@ -30,9 +30,9 @@ from pmlopt.programs.exact.arithmetic import holds_exactly
 @given(pairs(min_size=2, tiny=False))
 def test_it_grows_from_the_information_to_the_maximal_leakage(pair: tuple[FloatArray, FloatArray]) -> None:
     prior, matrix = pair
-    levels = [SibsonLeakage(alpha, 1.0).level(prior, matrix) for alpha in (1 + 1e-7, 1.5, 2, 5, 1e7)]
+    levels = [SibsonLeakage(alpha, 1.0).level(prior, matrix) for alpha in (1 + 1e-5, 1.5, 2, 5, 1e7)]
     assert levels == sorted(levels) or np.diff(levels).min() > -1e-9
-    assert levels[0] == pytest.approx(mutual_information(prior, matrix), abs=1e-5)
+    assert levels[0] == pytest.approx(mutual_information(prior, matrix), abs=1e-3)
     assert levels[-1] == pytest.approx(maximal_leakage(matrix), abs=1e-5)
     for alpha in (1.5, 2, 5):
         assert (
