@@ -19,6 +19,7 @@ _ROOMS = {
     "estimation": "releases.estimation",
     "measures": "measures",
     "noise": "releases.noise",
+    "plots": "programs.plots",
     "privacy": "model.privacy",
     "queries": "model.queries",
     "symmetry": "data.symmetry",
@@ -30,8 +31,6 @@ _ROOMS = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plots":
-        return import_module(f"{__name__}.programs.plots")
     if name in _ROOMS:
         return import_module(f"{__name__}.{_ROOMS[name]}")
     try:

@@ -26,3 +26,19 @@ def write(folder: Path, text: str) -> Path:
     path = folder / "small.toml"
     path.write_text(text)
     return path
+
+
+KILLED = """
+import os, sys
+from pmlopt.cli import main
+from pmlopt.core import files
+kept, left = files.rename, [int(sys.argv.pop(1))]
+def rename(source, target):
+    if left[0] == 0:
+        os.kill(os.getpid(), 9)
+    left[0] -= 1
+    kept(source, target)
+files.rename = rename
+main()
+"""
+"""The command line as a script, killed before a file or folder gets its name for the k-th time."""

@@ -43,7 +43,7 @@ def elsewhere(name: str, modules: Mapping[str, Any]) -> str:
         >>> elsewhere("epsilon_fro", {"pmlopt.measures": measures})
         ': did you mean pmlopt.measures.epsilon_for?'
     """
-    owner = {one: module for module, found in modules.items() for one in found.__all__}
+    owner = {one: module for module, found in modules.items() for one in getattr(found, "__all__", ())}
     if name in owner:
         return f": it is {owner[name]}.{name}"
     near = get_close_matches(name, owner, n=1)

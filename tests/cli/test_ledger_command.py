@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from cli.hostile import mechanism, refused, write
-from commands import run
+from commands import KILLED, run
 
 from pmlopt import Ledger, Mechanism
 
@@ -139,28 +139,6 @@ def test_a_release_that_might_break_the_total_is_not_published(people: Path) -> 
     refused(people.parent, "apply all.json people.csv --column level --ledger ledger.npz -o wave.csv")
     assert set(people.parent.iterdir()) == before
     assert Ledger.load(people).releases == 0
-
-
-KILLED = """
-import os, signal, sys
-from pmlopt.core import files as whole_files
-from pmlopt.cli import main
-
-kept, after = whole_files.rename, int(sys.argv.pop(1))
-left = [after]
-
-def rename(source, target):
-    if left[0] == 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    left[0] -= 1
-    kept(source, target)
-
-whole_files.rename = rename
-
-
-main()
-"""
-"""The command line, killed before a file gets its name: draft, ledger, release and ledger, in this order."""
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")

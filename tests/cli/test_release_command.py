@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from commands import run
+from commands import KILLED, run
 
 from pmlopt import Ledger
 
@@ -85,22 +85,6 @@ def test_above_the_total_nothing_is_written(people: Path, tmp_path: Path) -> Non
     said = run("release", people, "--plan", tmp_path / "plan.toml", "-o", tmp_path / "out", code=1)
     assert "Nothing is written: lower an epsilon, or release or keep fewer columns." in said
     assert not (tmp_path / "out").exists()
-
-
-KILLED = """
-import os, sys
-from pmlopt.core import files as whole_files
-kept, left = whole_files.rename, [int(sys.argv.pop(1))]
-def rename(source, target):
-    if left[0] == 0:
-        os.kill(os.getpid(), 9)
-    left[0] -= 1
-    kept(source, target)
-whole_files.rename = rename
-from pmlopt.cli import main
-main()
-"""
-"""The command line, killed before a file or folder gets its name for the k-th time."""
 
 
 @pytest.mark.parametrize("renames", [5, 6, 7])

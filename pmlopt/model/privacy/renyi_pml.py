@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -31,7 +31,47 @@ HALVINGS, DOUBLINGS = 100, 60
 
 
 @dataclass(frozen=True)
-class RenyiPML(Requirement):
+class OfOrder(Requirement):
+    """What bounds of a finite order alpha above 1 share, of each outcome or of their mean.
+
+    Attributes:
+        alpha: above 1 and finite.
+        epsilon: in nats.
+    """
+
+    alpha: float
+    epsilon: float
+    infinite: ClassVar[str]
+    """The requirement of order infinity, by its name."""
+
+    def __post_init__(self) -> None:
+        alpha = real(self.alpha, "alpha", PrivacyError)
+        if not 1 < alpha < math.inf:
+            raise PrivacyError(
+                f"alpha is {alpha:g}: give an order above 1, or {self.infinite} for order infinity"
+            )
+        object.__setattr__(self, "alpha", alpha)
+        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+
+    @property
+    def scope(self) -> str:
+        return f"of order {self.alpha:g}"
+
+    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
+        return {}
+
+    def _largest_norm(self, prior: Prior) -> float:
+        """`e^((alpha - 1) epsilon / alpha)`, for epsilon up to what any outcome can tell."""
+        return math.exp(min(self.epsilon, prior.max_leakage) * (self.alpha - 1) / self.alpha)
+
+    def _is_free(self, weights: Any, power: Callable[[float], Any]) -> bool:
+        """Whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
+        free = self.epsilon > LARGEST_EXPONENT or power(self.epsilon) * weights.min() >= weights.sum()
+        return bool(free)
+
+
+@dataclass(frozen=True)
+class RenyiPML(OfOrder):
     """PML of order alpha: `D_alpha(P(X | Y = y) || p) <= epsilon` for every outcome y, alpha in (1, inf).
 
     With the lift `lam[x] = P[x,y] / q[y]` it is `log(sum_x p[x] lam[x]^alpha) / (alpha - 1)`. It grows with
@@ -57,21 +97,12 @@ class RenyiPML(Requirement):
         (True, False)
     """
 
-    alpha: float
-    epsilon: float
     name: ClassVar[str] = "renyi-pml"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", order_of(self.alpha, "PML"))
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+    infinite: ClassVar[str] = "PML"
 
     @property
     def limits(self) -> dict[str, float]:
         return {"renyi_pml": self.epsilon}
-
-    @property
-    def scope(self) -> str:
-        return f"of order {self.alpha:g}"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)
@@ -85,8 +116,8 @@ class RenyiPML(Requirement):
         factor = below(1 / self._largest_norm(prior))
         roots = prior.pmf ** (1 / self.alpha)
         if self.alpha == 2:
-            norms = cp.norm(cp.multiply(roots[:, None], mechanism), 2, axis=0)
-            return Declared({"renyi_pml": factor * norms <= law[0]})
+            lengths = cp.norm(cp.multiply(roots[:, None], mechanism), 2, axis=0)
+            return Declared({"renyi_pml": factor * lengths <= law[0]})
         return Declared(
             {
                 f"renyi_pml {y}": factor
@@ -96,16 +127,8 @@ class RenyiPML(Requirement):
             }
         )
 
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {}
-
-    def _largest_norm(self, prior: Prior) -> float:
-        """What `(sum p lam^alpha)^(1/alpha)` may be at most: epsilon, or what no mechanism exceeds."""
-        return math.exp(min(self.epsilon, prior.max_leakage) * (self.alpha - 1) / self.alpha)
-
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        # the divergence is at most the logarithm of the largest lift, and that is at most 1 / min p
-        if self.epsilon > LARGEST_EXPONENT or power(self.epsilon) * weights.min() >= weights.sum():
+        if self._is_free(weights, power):
             return 0 * matrix.max(axis=0)
         if matrix.dtype != object:
             total = weights.sum()
@@ -127,14 +150,7 @@ class RenyiPML(Requirement):
             alpha, total = Decimal(self.alpha), Decimal(int(weights.sum()))
             masses, entries = [Decimal(int(w)) for w in weights], [Decimal(int(v)) for v in column]
             top = max(entries)
-            moment = sum(
-                (
-                    mass * (alpha * (entry / top).ln()).exp()
-                    for mass, entry in zip(masses, entries, strict=True)
-                    if entry
-                ),
-                Decimal(0),
-            )
+            moment = moment_of(masses, entries, alpha)
             mean = sum(map(lambda mass, entry: mass * entry / top, masses, entries), Decimal(0))
             logs = (moment / total).ln() - alpha * (mean / total).ln()
             return logs - (alpha - 1) * Decimal(self.epsilon) + LAST_DIGITS
@@ -180,12 +196,10 @@ class RenyiPML(Requirement):
         )
 
 
-def order_of(alpha: float, infinite: str) -> float:
-    """An order above 1 and finite; the message names what order infinity is."""
-    order = real(alpha, "alpha", PrivacyError)
-    if not 1 < order < math.inf:
-        raise PrivacyError(f"alpha is {order:g}: give an order above 1, or {infinite} for order infinity")
-    return order
+def moment_of(masses: Sequence[Decimal], entries: Sequence[Decimal], alpha: Decimal) -> Decimal:
+    """`sum_x mass[x] (v[x] / max v)^alpha` of entries that are not all zero."""
+    top, pairs = max(entries), zip(masses, entries, strict=True)
+    return sum((mass * (alpha * (entry / top).ln()).exp() for mass, entry in pairs if entry), Decimal(0))
 
 
 def norms(p: FloatArray, matrix: FloatArray, order: float) -> FloatArray:

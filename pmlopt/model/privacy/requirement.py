@@ -198,6 +198,7 @@ class Requirement(Record, ABC):
             return self
         other = copy(self)
         object.__setattr__(other, "epsilon", nats)
+        other.__dict__.pop("_last_pairs", None)  # they are of the level before
         return other
 
     def without_room(self, prior: Prior) -> bool:

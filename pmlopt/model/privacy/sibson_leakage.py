@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative
+from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.renyi_pml import DIGITS, LAST_DIGITS, norms, order_of
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, below
+from pmlopt.model.privacy.renyi_pml import DIGITS, LAST_DIGITS, OfOrder, moment_of, norms
+from pmlopt.model.privacy.requirement import Declared, below
 from pmlopt.model.uncertainty.columns import Family
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SibsonLeakage(Requirement):
+class SibsonLeakage(OfOrder):
     """Sibson's mutual information of order alpha of at most epsilon, alpha in (1, inf).
 
     `alpha / (alpha - 1) log sum_y (sum_x p[x] P[x,y]^alpha)^(1/alpha) <= epsilon`: a mean over the outcomes
@@ -50,21 +50,12 @@ class SibsonLeakage(Requirement):
         (True, False)
     """
 
-    alpha: float
-    epsilon: float
     name: ClassVar[str] = "sibson-leakage"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "alpha", order_of(self.alpha, "MaximalLeakage"))
-        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+    infinite: ClassVar[str] = "MaximalLeakage"
 
     @property
     def limits(self) -> dict[str, float]:
         return {"sibson_leakage": self.epsilon}
-
-    @property
-    def scope(self) -> str:
-        return f"of order {self.alpha:g}"
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)
@@ -72,10 +63,6 @@ class SibsonLeakage(Requirement):
             return {"sibson_leakage": 0.0}
         total = math.fsum(norms(p.pmf, m.matrix, self.alpha))
         return {"sibson_leakage": max(0.0, math.log(total) * self.alpha / (self.alpha - 1))}
-
-    def _most(self, prior: Prior) -> float:
-        """What the norms of the columns may add up to: by epsilon, or what no mechanism exceeds."""
-        return math.exp(min(self.epsilon, prior.max_leakage) * (self.alpha - 1) / self.alpha)
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
@@ -88,14 +75,10 @@ class SibsonLeakage(Requirement):
             lengths = cp.hstack([
                 cp.pnorm(columns[:, y], self.alpha, approx=False) for y in range(mechanism.shape[1])
             ])  # fmt: skip
-        return Declared({"sibson_leakage": below(1 / self._most(prior)) * cp.sum(lengths) <= 1})
-
-    def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {}
+        return Declared({"sibson_leakage": below(1 / self._largest_norm(prior)) * cp.sum(lengths) <= 1})
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        # it is at most the level of the worst outcome, and that is at most -log min p
-        if self.epsilon > LARGEST_EXPONENT or power(self.epsilon) * weights.min() >= weights.sum():
+        if self._is_free(weights, power):  # it is at most the level of the worst outcome
             return 0 * matrix[0].sum()
         if matrix.dtype != object:
             share = (self.alpha - 1) / self.alpha * self.epsilon
@@ -115,7 +98,7 @@ class SibsonLeakage(Requirement):
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
         lengths = norms(prior.pmf, np.maximum(gains, 0.0), self.alpha / (self.alpha - 1))
-        return self._most(prior) * float(lengths.max())
+        return self._largest_norm(prior) * float(lengths.max())
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
         raise PrivacyError(
@@ -130,6 +113,4 @@ def _length(masses: list[Decimal], column: Any, alpha: Decimal) -> Decimal:
     top = max(entries)
     if not top:
         return top
-    pairs = zip(masses, entries, strict=True)
-    moment = sum((mass * (alpha * (one / top).ln()).exp() for mass, one in pairs if one), Decimal(0))
-    return top * (moment.ln() / alpha).exp()
+    return top * (moment_of(masses, entries, alpha).ln() / alpha).exp()

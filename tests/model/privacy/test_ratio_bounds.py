@@ -411,3 +411,12 @@ def test_steps_of_many_nats_are_mended_by_next_to_nothing_beside_small_ones() ->
     fixed = repair(Prior.uniform(6), requirement, np.array([[0.0, 1.0]] * 5 + [[1.0, 0.0]]))
     assert fixed.theta < 1e-14
     assert requirement.holds(Prior.uniform(6), fixed.matrix)
+
+
+def test_with_room_has_the_pairs_of_its_own_level() -> None:
+    prior, tight = Prior([0.5, 0.3, 0.2]), GainLeakage(0.0, np.eye(3))
+    solve(design(prior, tight, ExpectedGain(np.eye(3))))  # keeps the pairs of the level that was asked for
+    tight.relaxation(prior, np.eye(3))
+    roomy = tight.with_room(0.25)
+    assert tight._pairs(prior).exponents.tolist() == [0.0] * 3
+    assert roomy._pairs(prior).exponents.tolist() == [0.25] * 3
