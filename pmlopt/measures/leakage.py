@@ -195,14 +195,17 @@ def surplus(d: FloatArray) -> FloatArray:
 
     No terms cancel: near 0 it is a power series.
     """
-    small = np.abs(d) < 1e-2
-    near = np.where(small, d, 0.0)
-    series = near**2 * np.polynomial.polynomial.polyval(
-        near, [1 / 2, -1 / 6, 1 / 12, -1 / 20, 1 / 30, -1 / 42, 1 / 56]
-    )
+    d = np.asarray(d, dtype=float)
     positive = np.where(d > -1, d, 0.0)
-    direct = np.where(d > -1, (1 + positive) * np.log1p(positive), 0.0) - d
-    return np.where(small, series, direct)
+    values = np.where(d > -1, (1 + positive) * np.log1p(positive), 0.0) - d
+    small = np.abs(d) < 1e-2
+    near = d[small]
+    values[small] = near**2 * np.polynomial.polynomial.polyval(near, _SURPLUS)
+    return values
+
+
+_SURPLUS = (1 / 2, -1 / 6, 1 / 12, -1 / 20, 1 / 30, -1 / 42, 1 / 56)
+"""The power series of (1 + d) log(1 + d) - d, over d^2."""
 
 
 def region_boundaries(prior: PriorLike) -> FloatArray:

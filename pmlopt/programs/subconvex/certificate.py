@@ -25,7 +25,7 @@ class ColumnCertificate(DesignCertificate):
     Attributes:
         utility: the name of the utility.
         pricing: what the bound on the extreme columns rests on: "counts" and "vertices" are exact,
-            "search" and "least-masses" go through what bounds leave open, "ball" adds what plateaus may be
+            "search" and "tangents" go through what bounds leave open, "ball" adds what plateaus may be
             worth, "split" and "relaxed" are relaxed columns and the chords of the utility, "everything" is
             the utility of releasing the secret itself.
     """

@@ -12,10 +12,10 @@ from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.columns import Batch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.least_masses import LeastMassPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
+from pmlopt.programs.subconvex.tangents import KindPricer
 from pmlopt.solvers.outcome import TIME, Options, Outcome, Point
 from pmlopt.solvers.parametric_program import Master
 
@@ -208,7 +208,7 @@ class _Generation:
         if isinstance(self.pricer, CountPricer) and self._mix(self.pricer):
             return "gap reached"
         smoothing = 0.0
-        if isinstance(self.pricer, LeastMassPricer):
+        if isinstance(self.pricer, KindPricer):
             self._stages(self.pricer)
             smoothing = SMOOTHING
         while True:
@@ -270,7 +270,7 @@ class _Generation:
             return False
         return self._add(priced.columns, self.duals if smoothing else None)
 
-    def _stages(self, pricer: LeastMassPricer) -> None:
+    def _stages(self, pricer: KindPricer) -> None:
         """Relaxed columns, at multipliers piecewise linear in the prior, and columns near to them."""
         p, scale = self.program.prior.pmf, self.program.scale
         for knots in KNOTS:
@@ -288,7 +288,7 @@ class _Generation:
 
     def _relax(
         self,
-        pricer: SplitPricer | LeastMassPricer,
+        pricer: SplitPricer | KindPricer,
         basis: FloatArray,
         rounds: int,
         digits: float,

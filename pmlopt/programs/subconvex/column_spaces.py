@@ -18,6 +18,7 @@ from pmlopt.model.privacy.ratios import MOST_BASES, Ratios
 from pmlopt.model.uncertainty.columns import Box, Cone, Family, Staircase
 from pmlopt.model.uncertainty.l1_ball import L1Ball
 from pmlopt.model.utility import FInformation, MutualInformation, SubConvex
+from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
 from pmlopt.programs.subconvex.columns import (
     Batch,
     Columns,
@@ -28,10 +29,10 @@ from pmlopt.programs.subconvex.columns import (
     unit_columns,
 )
 from pmlopt.programs.subconvex.count_pricing import CountPricer
-from pmlopt.programs.subconvex.least_masses import BallPricer, LeastMassPricer, least_mass, most_of_ball
 from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, ChordBound, SplitPricer, splits
+from pmlopt.programs.subconvex.tangents import KindPricer, least_mass
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -274,7 +275,7 @@ class FamilySpace(ColumnSpace):
         if isinstance(self.utility, MutualInformation) and len(families) == 1:
             [one] = families
             if isinstance(one, Staircase) and one.base == 0:
-                return LeastMassPricer(self.prior.pmf, 0.0, 1 / one.slope)
+                return KindPricer.least_mass(self.prior.pmf, 0.0, 1 / one.slope)
         return SearchPricer(kernel, families)
 
     @cached_property
@@ -346,7 +347,7 @@ class SetSpace(ColumnSpace):
             return max(bound, float(p @ rho) + plateaus), rho
         tried = (self._chords.slopes, np.zeros(len(p)))
         rho = min(tried, key=lambda rho: float(p @ rho) + self._chords.upper(rho))
-        if isinstance(search, LeastMassPricer):
+        if isinstance(search, KindPricer):
             return float(p @ rho) + search.relaxed(rho, 0.0, 0.0).upper, rho
         return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
 
@@ -374,7 +375,7 @@ class SetSpace(ColumnSpace):
     @cached_property
     def _all(self) -> VertexPricer[Explicit] | None:
         p, raised = self.prior.pmf, isinstance(self.cone, Cone)
-        lifts = self.cone.extreme(p, self.limit if self._least_mass is None else min(self.limit, SHORT_LIST))
+        lifts = self.cone.extreme(p, min(self.limit, SHORT_LIST) if self._by_tangents else self.limit)
         return (
             None if lifts is None else VertexPricer(p, [Explicit(lifts, raised)], self.kernel or self.worths)
         )
@@ -383,20 +384,34 @@ class SetSpace(ColumnSpace):
     def _chords(self) -> ChordBound:
         assert self.kernel is not None
         assert isinstance(self.cone, Cone)
+        if isinstance(self._search, SplitPricer | BallPricer):
+            return self._search.nested.chords
         return ChordBound(self.kernel, self.cone)
 
     @cached_property
-    def _search(self) -> SplitPricer | BallPricer | LeastMassPricer | None:
-        if self._all is not None or self.kernel is None or not isinstance(self.cone, Cone):
+    def _search(self) -> SplitPricer | BallPricer | KindPricer | None:
+        return self._search_beyond if self._all is None else None
+
+    @cached_property
+    def _search_beyond(self) -> SplitPricer | BallPricer | KindPricer | None:
+        """Pricing without a list, where there is one."""
+        if self.kernel is None or not isinstance(self.cone, Cone):
             return None
         if self._least_mass is not None:
-            return LeastMassPricer(self.prior.pmf, self._least_mass, self.cone.keep)
+            return KindPricer.least_mass(self.prior.pmf, self._least_mass, self.cone.keep)
         ball = self.cone.priors
         if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
             return SplitPricer(self.kernel, self.cone, splits(self.cone))
         plateaus = SplitPricer(self.kernel, self.cone, splits(self.cone)[:1])
         information = isinstance(self.utility, MutualInformation)
         return BallPricer(self._families.pricer(), plateaus, ball.half, information)
+
+    @property
+    def _by_tangents(self) -> bool:
+        """Whether tangents price mutual information, so that a list need not be long."""
+        if self._least_mass is not None:
+            return True
+        return isinstance(self._search_beyond, BallPricer) and self._search_beyond.plateaus is not None
 
     @property
     def _least_mass(self) -> float | None:

@@ -8,8 +8,8 @@ import pytest
 from pmlopt import LDP, PML, Box, MinimumMass, MutualInformation, design, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex import least_masses
-from pmlopt.programs.subconvex.least_masses import LeastMassPricer, least_mass
+from pmlopt.programs.subconvex import tangents
+from pmlopt.programs.subconvex.tangents import KindPricer, least_mass
 
 
 def problem(seed: int) -> tuple[FloatArray, float, float, FloatArray, FloatArray]:
@@ -28,7 +28,7 @@ def problem(seed: int) -> tuple[FloatArray, float, float, FloatArray, FloatArray
 @pytest.mark.parametrize("seed", range(80))
 def test_the_best_column_is_found_and_bounded(seed: int) -> None:
     p, mass, keep, lifts, told = problem(seed)
-    pricer = LeastMassPricer(p, mass, keep)
+    pricer = KindPricer.least_mass(p, mass, keep)
     for rho in np.random.default_rng(seed).normal(size=(4, len(p))) * [[0.0], [0.01], [0.3], [2.0]]:
         values = told - (p * rho) @ lifts
         best = float(values[np.ptp(lifts, axis=0) > 1e-9].max())
@@ -45,7 +45,7 @@ def test_the_best_column_is_found_and_bounded(seed: int) -> None:
 def test_what_is_found_is_allowed_and_worth_what_it_says(seed: int) -> None:
     p, mass, keep, _, _ = problem(seed)
     rho = np.random.default_rng(seed).normal(size=len(p))
-    pricer, priors = LeastMassPricer(p, mass, keep), MinimumMass(len(p), mass)
+    pricer, priors = KindPricer.least_mass(p, mass, keep), MinimumMass(len(p), mass)
     for columns in pricer.price(rho, 50, -math.inf).columns:
         for share in (0.0, 1e-13):
             lifts = columns.lifts(p, share)
@@ -55,13 +55,13 @@ def test_what_is_found_is_allowed_and_worth_what_it_says(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_a_search_cut_short_still_bounds(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(least_masses, "NODES", (1, 2))
+    monkeypatch.setattr(tangents, "NODES", (1, 2))
     p, mass, keep, lifts, told = problem(seed)
     rho = 0.3 * np.random.default_rng(seed).normal(size=len(p))
     values = told - (p * rho) @ lifts
     best = float(values[np.ptp(lifts, axis=0) > 1e-9].max())
     for enough in (best - 1.0, best - 1e-2, best - 1e-6):
-        assert LeastMassPricer(p, mass, keep).bound(rho, enough) >= best - 1e-15
+        assert KindPricer.least_mass(p, mass, keep).bound(rho, enough) >= best - 1e-15
 
 
 def test_only_equal_masses_are_counted() -> None:

@@ -1,0 +1,180 @@
+"""Pricing over l1 balls: columns without plateau by their own pricers, plateaus by tangents or a bound."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced, Pricer
+from pmlopt.programs.subconvex.search_pricing import SearchPricer
+from pmlopt.programs.subconvex.split_pricing import SplitPricer
+from pmlopt.programs.subconvex.tangents import KindPricer
+from pmlopt.solvers.outcome import FOREVER, Clock
+
+SEEDS_PER_LETTER = 2
+"""Random columns to start from, for each letter."""
+
+_FIRST_CELLS, _ROUNDS = 64, 60
+"""Cells of the interval of c to start from, and how often those that matter are halved."""
+
+_SLACK = 1e-12
+"""What the theorem's conditions must have to spare, for the rounding of e^-epsilon."""
+
+
+def most_information(keep: float, half: float) -> float:
+    """What no column of PML over an l1 ball of radius 2 half tells, `-log(keep + half)`; inf where unproved.
+
+    It is proved for `half <= keep` and `3 half + 2 keep <= 2`, keep being e^-epsilon; see Theorem 16 of the
+    page of results.
+
+    Examples:
+        >>> round(np.exp(-most_information(0.4, 0.1)).item(), 12)
+        0.5
+        >>> most_information(0.5, 0.49)
+        inf
+    """
+    if half > keep or 3 * half + 2 * keep > 2 - _SLACK:
+        return math.inf
+    return -math.log(keep + half)
+
+
+def most_of_ball(families: Sequence[Family]) -> float:
+    """The same for the families of columns over a ball, but for plateaus; infinite for others."""
+    for family in families:
+        if isinstance(family, Staircase) and family.slope < family.base < math.inf:
+            box = Box(0.0, family.base)
+            if box in families:
+                return most_information((1 - family.slope) / family.base, family.slope / family.base)
+    return math.inf
+
+
+def plateau_bound(
+    p: FloatArray, keep: float, half: float, multipliers: FloatArray, others: float, enough: float
+) -> float:
+    """What no plateau is worth beyond its cost in mutual information, from what the other columns are worth.
+
+    A plateau is `c A + (1 - c) B` with A and B the columns that are constant on one of two nested sets, of
+    masses `a < half < s < 1`, and zero elsewhere. B is a column of the ball, too, and with `tall = c / a`
+
+        mu(lam) <= (1 - c) mu(B) + c (c + log top),   top = (1 - c + tall half) / (keep + half),
+        mu(B) <= log(1 - keep tall / (1 - c)) - log(keep + half):
+
+    so that a plateau is worth little more than its B, or is tall, and then its B is worth less than other
+    columns. The largest value over c is bounded cell by cell. (Proof: Theorem 16 of the page of results.)
+
+    Args:
+        p: (N,) the prior.
+        keep: e^-epsilon.
+        half: half of the ball's radius, at most `keep`.
+        multipliers: (N,) rho.
+        others: what no column without plateau is worth beyond its cost.
+        enough: a bound of this much need not be lowered.
+    """
+    total, light = keep + half, p <= half * (1 + _SLACK)
+    if total >= 1 or not light.any():
+        return others
+    mass = min(half, float(p[light].sum()) * (1 + _SLACK))
+    most = -math.log(total) - float(multipliers.min())  # what B is worth at most
+    rate = float(multipliers[light].min())
+    same = (
+        max(0.0, -math.expm1(min(others - most, 0.0))) / keep
+    )  # a taller plateau has a B that is worth less
+
+    def bounds(low: FloatArray, high: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            less = np.log(np.maximum(1 - keep * low / (mass * (1 - low)), 0.0))
+        other = np.minimum(others, most + less)
+        tall = np.maximum((1 - low) * same, high / mass)
+        slope = np.log(np.minimum((1 - low + tall * half) / total, 1 / keep)) - rate
+        alone = np.maximum(low * (low + slope), high * (high + slope))
+        return np.asarray(np.maximum((1 - low) * other, (1 - high) * other) + alone)
+
+    edges = np.linspace(0.0, mass / (mass + keep), _FIRST_CELLS + 1)
+    low, high, reached = edges[:-1], edges[1:], max(others, enough)
+    upper = reached
+    for _ in range(_ROUNDS):
+        found = bounds(low, high)
+        reached = max(reached, float(bounds(low, low).max()))
+        open_ = found > reached + _SLACK * (1 + abs(reached))
+        upper = max(upper, float(found[~open_].max(initial=-np.inf)))
+        low, high = low[open_], high[open_]
+        if not len(low):
+            return upper
+        middle = (low + high) / 2
+        low, high = np.concatenate([low, middle]), np.concatenate([middle, high])
+    return max(upper, float(found.max()))
+
+
+class BallPricer:
+    """Prices columns over an l1 ball around the prior: those without plateau, and what plateaus add.
+
+    Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:
+    those are gone through kind by kind where they can be, and else looked for among nested sets, and
+    bounded by `plateau_bound` or as relaxed columns.
+    """
+
+    name: ClassVar[str] = "ball"
+
+    def __init__(self, exact: Pricer, split: SplitPricer, half: float, information: bool) -> None:
+        self.exact, self.split, self.nested = exact, split, split.nested
+        self.keep, self.half, self.information = split.nested.cone.keep, half, information
+        self.kernel: Kernel = split.kernel
+        self.plateaus = KindPricer.plateaus(self.kernel.p, self.keep, half) if information else None
+
+    def seeds(self) -> list[Batch]:
+        """Columns to start from."""
+        if isinstance(self.exact, SearchPricer):
+            return [*self.exact.seeds(SEEDS_PER_LETTER * len(self.kernel.p))]
+        return self.nested.seeds()
+
+    def closed(self, multipliers: FloatArray) -> float:
+        """A bound on every column from the least multiplier alone; infinite where there is none."""
+        if not self.information:
+            return math.inf
+        return most_information(self.keep, self.half) - float(multipliers.min())
+
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Batch]:
+        """The best columns of both kinds; see `Pricer.price`."""
+        priced = self.exact.price(multipliers, most, enough, clock)
+        if self.plateaus is not None:
+            least = max(enough, priced.upper)
+            plateaus = self.plateaus.narrowed(multipliers, least, priced.upper)
+            if priced.best > enough:  # plateaus are gone through once there is nothing else
+                upper = max(priced.upper, plateaus.relaxed(multipliers, least, 0.0).upper)
+                return Priced(priced.best, upper, priced.columns)
+            others = plateaus.price(multipliers, most, least, clock)
+            columns = [*priced.columns, *others.columns]
+            return Priced(max(priced.best, others.best), max(priced.upper, others.upper), columns)
+        best, found = self.nested.best(multipliers, most, clock)
+        best, upper = max(best, priced.best), math.inf
+        if best <= enough:
+            upper = max(best, self._with_plateaus(multipliers, priced.upper, enough, clock))
+        return Priced(best, upper, [*priced.columns, found])
+
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+        """The larger of both bounds; see `Pricer.bound`."""
+        loose = self.closed(multipliers)
+        if loose <= enough:
+            return loose
+        others = self.exact.bound(multipliers, enough, clock)
+        return min(loose, self._with_plateaus(multipliers, others, enough, clock))
+
+    def _with_plateaus(self, multipliers: FloatArray, others: float, enough: float, clock: Clock) -> float:
+        if self.plateaus is not None:
+            least = max(enough, others)
+            return max(
+                others, self.plateaus.narrowed(multipliers, least, others).bound(multipliers, least, clock)
+            )
+        upper = math.inf
+        if self.information and self.half <= self.keep:
+            upper = plateau_bound(self.kernel.p, self.keep, self.half, multipliers, others, enough)
+        if upper > max(others, enough):
+            upper = min(upper, max(others, self.split.bound(multipliers, max(enough, others), clock)))
+        return upper

@@ -1,0 +1,540 @@
+"""Pricing of mutual information over balls and least masses: every count of high letters, by tangents."""
+
+from __future__ import annotations
+
+import math
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar, Self
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.model.uncertainty.columns import Cone
+from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Batch, Explicit, Priced
+from pmlopt.programs.subconvex.split_pricing import Relaxed
+from pmlopt.solvers.outcome import FOREVER, Clock
+
+BISECTIONS = 50
+"""Halvings of the mass at which a concave worth is touched by its tangent: to its rounding."""
+
+NODES = (100, 3_000, 200_000)
+"""Partial sets of one kind that are kept at a letter, and that where nothing is found; those left out still
+count in the bound."""
+
+MOST_KINDS = 100
+"""Kinds with columns that are worth more than they cost, after which the others wait for another round."""
+
+TANGENTS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
+"""Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
+
+_FIRST_THRESHOLD = 1e-3
+"""By how much less than the relaxed bound the best column is worth, at the first try."""
+
+MOST_PLATEAUS = 10_000
+"""Sets A up to which plateaus are gone through kind by kind."""
+
+_LIGHTER = 1e-12
+"""Share of the least mass by which a set may be lighter: for rounding."""
+
+_LEAST_BUDGET = 1e-14
+"""Budget below which tangents are not spread any further."""
+
+
+def least_mass(cone: Cone) -> float | None:
+    """The mass that every letter has at least, where that is all that the set of priors asks for."""
+    if not cone.additive:
+        return None
+    nu = cone.priors.floats  # type: ignore[attr-defined]
+    return float(nu.lower[0] / nu.total) if np.ptp(nu.lower) == 0 else None
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds(ABC):
+    """Kinds of columns v that grow with a set S of some letters, from what they are without it.
+
+    With `D = <p, v>`, a column of mean one is v / D, and `mu(v / D) D` is concave in the mass P = p(S).
+
+    Attributes:
+        p: (N,) the prior.
+        free: (K, N) the letters that S may have.
+        count: (K,) how many it has; None for any number, of some mass at least.
+    """
+
+    p: FloatArray
+    free: BoolArray
+    count: IntArray | None
+
+    def known(self) -> FloatArray:
+        """(K,) what no column is worth beyond its cost, times D, as far as it is known already."""
+        return np.full(len(self), np.inf)
+
+    @abstractmethod
+    def __getitem__(self, chosen: IntArray) -> Self:
+        """Some of the kinds."""
+
+    @abstractmethod
+    def mean(self, mass: FloatArray) -> FloatArray:
+        """(K, ...) D at the masses of S."""
+
+    @abstractmethod
+    def worth(self, mass: FloatArray) -> FloatArray:
+        """(K, ...) `mu(v / D) D` at the masses of S."""
+
+    @abstractmethod
+    def slope(self, mass: FloatArray) -> FloatArray:
+        """(K, ...) its derivative there."""
+
+    @abstractmethod
+    def costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(K,) what v costs without its set at a price for each letter, and (K, N) what each letter adds."""
+
+    @abstractmethod
+    def columns(self, sets: FloatArray) -> FloatArray:
+        """(N, K) columns of mean one, one of each kind, from (K, N) shares of letters in the sets."""
+
+    def __len__(self) -> int:
+        return len(self.free)
+
+    def best(self, gains: FloatArray) -> BoolArray:
+        """(K, N) the sets of the largest gains, from (K, N)."""
+        if self.count is None:
+            return np.asarray(self.free & (gains > 0))
+        order = np.argsort(np.where(self.free, -gains, np.inf), axis=1)
+        sets = np.zeros(gains.shape, bool)
+        np.put_along_axis(sets, order, np.arange(len(self.p)) < self.count[:, None], axis=1)
+        return sets
+
+    @cached_property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        """(K,) the least and the largest mass of the sets."""
+        assert self.count is not None
+        rows = np.arange(len(self))
+        light = np.sort(np.where(self.free, self.p, np.inf), axis=1)
+        heavy = -np.sort(np.where(self.free, -self.p, np.inf), axis=1)
+        sums = (np.cumsum(np.pad(ranked, ((0, 0), (1, 0))), axis=1) for ranked in (light, heavy))
+        least, most = (one[rows, self.count] for one in sums)
+        return least, most
+
+
+@dataclass(frozen=True, eq=False)
+class LeastMasses(Kinds):
+    """1 on a set S of some letters, `share` at one letter f, and `low` elsewhere.
+
+    Attributes:
+        low: (K,) r.
+        share: (K,) of f, 0 where there is none.
+        own: (K,) the mass of f, 0 where there is none.
+    """
+
+    low: FloatArray
+    share: FloatArray
+    own: FloatArray
+
+    @classmethod
+    def over(cls, p: FloatArray, mass: float, keep: float) -> LeastMasses:
+        """Those that hold every extreme column of PML over the priors with a mass on every letter.
+
+        k letters leave `r = (keep - k mass) / (1 - k mass)` for all others, or the rest to one of them.
+        """
+        n = len(p)
+        count = np.arange(1, n)
+        count = count[count * mass < keep]
+        low = (keep - count * mass) / (1 - count * mass)
+        none, free = np.zeros(len(count)), np.ones((len(count), n), bool)
+        kinds = cls(p, free, count, low, none, none)
+        full = len(count)  # so many letters, and one in part, are enough by themselves
+        if full >= n - 1 or mass == 0:
+            return kinds
+        share = np.append(none, np.full(n, (keep - full * mass) / mass))
+        free, count = np.vstack([free, ~np.eye(n, dtype=bool)]), np.append(count, np.full(n, full))
+        return cls(p, free, count, np.append(low, np.zeros(n)), share, np.append(none, p))
+
+    def __getitem__(self, chosen: IntArray) -> LeastMasses:
+        assert self.count is not None
+        low, share, own = (value[chosen] for value in (self.low, self.share, self.own))
+        return LeastMasses(self.p, self.free[chosen], self.count[chosen], low, share, own)
+
+    def mean(self, mass: FloatArray) -> FloatArray:
+        return np.asarray(self.low * (1 - self.own) + self.share * self.own + (1 - self.low) * mass)
+
+    def worth(self, mass: FloatArray) -> FloatArray:
+        mean = self.mean(mass)
+        rest = _entropy(self.low) * (1 - self.own - mass) + _entropy(self.share) * self.own
+        return np.asarray(rest - _entropy(mean))
+
+    def slope(self, mass: FloatArray) -> FloatArray:
+        return np.asarray(-(1 - self.low) * (np.log(self.mean(mass)) + 1) - _entropy(self.low))
+
+    def costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        own = np.where(self.free, 0.0, prices).sum(axis=1)
+        return self.low * (prices.sum() - own) + self.share * own, (1 - self.low)[:, None] * prices
+
+    def columns(self, sets: FloatArray) -> FloatArray:
+        v = np.where(self.free, sets + self.low[:, None] * (1 - sets), self.share[:, None])
+        return np.asarray(v.T / (v @ self.p))
+
+
+@dataclass(frozen=True, eq=False)
+class Plateaus(Kinds):
+    """`s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere: plateaus over an l1 ball.
+
+    The radius 2 half leaves `s = (p(A) + P - half) / keep`, and the worth is concave in P where
+    `half <= 2 keep`: its second derivative is `a / (keep^2 s) - (1 + a / keep)^2 / D` with a = p(A) and
+    `D = (keep + a) s + half - a`, which is not positive where `a (half - a) <= s keep (keep + a)`.
+
+    Attributes:
+        own: (K,) p(A).
+        least: (K,) the least mass of S.
+        most: (K,) the largest.
+        limits: (K,) what no column is worth beyond its cost, times D, as far as it is known already.
+        keep: e^-epsilon.
+        half: half of the ball's radius.
+    """
+
+    own: FloatArray
+    least: FloatArray
+    most: FloatArray
+    limits: FloatArray
+    keep: float
+    half: float
+
+    @classmethod
+    def over(cls, p: FloatArray, keep: float, half: float) -> Plateaus | None:
+        """All of them, one for each A; None where they are not concave or too many."""
+        if half > 2 * keep:
+            return None
+        order = np.flatnonzero(p < half)
+        sets, mass = np.zeros((1, len(p)), bool), np.zeros(1)
+        for letter in order:
+            more = np.flatnonzero(mass + p[letter] < half)
+            added = sets[more]
+            added[:, letter] = True
+            sets, mass = np.vstack([sets, added]), np.append(mass, mass[more] + p[letter])
+            if len(sets) > MOST_PLATEAUS:
+                return None
+        own = mass[1:]
+        limits = np.full(len(own), np.inf)
+        return cls(p, ~sets[1:], None, own, keep + half - own, 1 - own, limits, keep, half)
+
+    def __getitem__(self, chosen: IntArray) -> Plateaus:
+        every = {name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")}
+        return replace(self, **every)
+
+    def narrowed(self, prices: FloatArray, others: float, slack: float) -> Plateaus:
+        """Those that may be worth more than they cost, between the masses where they may.
+
+        The column that is constant on the union U of A and S is one of the ball, too, with
+        `mu(1_U / p(U)) = -log p(U)`. If it is worth at most `others` beyond its cost, the cost of U is known
+        from below, and v is worth at most
+
+            F(P) = mu(v / D) D + p(U) (log p(U) + others) - (s - 1) times the cost of A
+
+        beyond its own. F is concave where `half <= keep`: F'' has the sign of
+        `half (half - a) - keep (keep + a) s`. (v = 1_U + (s - 1) 1_A)
+
+        Args:
+            prices: (N,) what a letter costs.
+            others: what no column without plateau is worth beyond its cost.
+            slack: what rounding may hide, for a column of mean one.
+        """
+        if self.half > self.keep:
+            return self
+        cost = np.where(self.free, 0.0, prices).sum(axis=1)
+
+        def slope(mass: FloatArray) -> FloatArray:
+            return np.asarray(self.slope(mass) + np.log(self.own + mass) + 1 + others - cost / self.keep)
+
+        def beyond(mass: FloatArray) -> FloatArray:
+            union = self.own + mass
+            told = self.worth(mass) + union * (np.log(union) + others)
+            return np.asarray(told - (self._top(mass) - 1) * cost)
+
+        peak = _crossing(self.least, self.most, slope)
+        left = _crossing(self.least, peak, lambda mass: -beyond(mass))
+        right = _crossing(peak, self.most, beyond)
+        limits = beyond(peak)
+        needed = np.flatnonzero(limits > slack * self.mean(peak))
+        return replace(self, least=left, most=right, limits=limits)[needed]
+
+    def known(self) -> FloatArray:
+        return self.limits
+
+    def _top(self, mass: FloatArray) -> FloatArray:
+        return np.maximum((self.own + mass - self.half) / self.keep, 1.0)
+
+    def mean(self, mass: FloatArray) -> FloatArray:
+        return np.asarray(self.own * self._top(mass) + mass)
+
+    def worth(self, mass: FloatArray) -> FloatArray:
+        return self.own * _entropy(self._top(mass)) - _entropy(self.mean(mass))
+
+    def slope(self, mass: FloatArray) -> FloatArray:
+        rate = self.own / self.keep
+        told = rate * (np.log(self._top(mass)) + 1) - (1 + rate) * (np.log(self.mean(mass)) + 1)
+        return np.asarray(told)
+
+    def costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+        rate = np.where(self.free, 0.0, prices).sum(axis=1) / self.keep
+        return (self.own - self.half) * rate, prices + rate[:, None] * self.p
+
+    def columns(self, sets: FloatArray) -> FloatArray:
+        v = np.where(self.free, sets, self._top(sets @ self.p)[:, None])
+        return np.asarray(v.T / (v @ self.p))
+
+    @cached_property
+    def ends(self) -> tuple[FloatArray, FloatArray]:
+        return self.least, self.most
+
+
+def _crossing(low: FloatArray, high: FloatArray, falling: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """(K,) where functions that fall below zero do, or the end at which they are next to it."""
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        above = falling(middle) > 0
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return (low + high) / 2
+
+
+def _entropy(values: FloatArray) -> FloatArray:
+    return np.where(values > 0, values * np.log(np.where(values > 0, values, 1.0)), 0.0)
+
+
+class KindPricer:
+    """Prices mutual information over kinds of columns.
+
+    For each kind of columns the worth over the set's mass is concave, so that a tangent and the letters of
+    the largest gains bound it; the best tangents of all kinds are found by one bisection. Where that is not
+    enough, the sets are gone through letter by letter, those whose place is clearest first, and left when
+    one of five tangents says so.
+
+    Args:
+        kinds: the columns.
+        keep: e^-epsilon.
+        margins: by how many margins columns are raised that are to have room.
+        rounding: how many times the roundings of the terms of a column of mean one its own may be.
+    """
+
+    name: ClassVar[str] = "tangents"
+
+    def __init__(self, kinds: Kinds, keep: float, margins: float, rounding: float = 1.0) -> None:
+        self.p, self.kinds, self.keep = kinds.p, kinds, keep
+        self.margins, self.roundings = margins, rounding
+
+    @classmethod
+    def least_mass(cls, p: FloatArray, mass: float, keep: float) -> KindPricer:
+        """PML over all priors with at least the mass m, in [0, 1/N], on every letter.
+
+        Raising r by a share of 1 - r gives (1 - keep) times as much room; a letter in part gives less.
+        """
+        kinds = LeastMasses.over(p, mass, keep)
+        return cls(kinds, keep, RAISED_MARGINS if kinds.own.any() else keep / (1 - keep))
+
+    @classmethod
+    def plateaus(cls, p: FloatArray, keep: float, half: float) -> KindPricer | None:
+        """The plateaus over an l1 ball of radius 2 half; None where they are too many or not concave."""
+        kinds = Plateaus.over(p, keep, half)
+        return None if kinds is None else cls(kinds, keep, RAISED_MARGINS, 1 + half / keep**2)
+
+    def narrowed(self, multipliers: FloatArray, enough: float, others: float) -> KindPricer:
+        """The plateaus that may be worth more than `enough`, where no other column is worth over `others`."""
+        assert isinstance(self.kinds, Plateaus)
+        prices = self.p * (multipliers + enough)
+        kinds = self.kinds.narrowed(prices, others - enough, self._rounding(multipliers))
+        return KindPricer(kinds, self.keep, self.margins, self.roundings)
+
+    def seeds(self) -> list[Batch]:
+        """No columns: the relaxed ones come first."""
+        return []
+
+    def relaxed(
+        self, multipliers: FloatArray, enough: float, digits: float, clock: Clock = FOREVER
+    ) -> Relaxed:
+        """The bound from tangents alone, with the relaxed columns that are near to it."""
+        values, shares, _ = self._relaxed(self.p * multipliers)
+        least, most = (self.kinds.mean(end) for end in self.kinds.ends)
+        upper = float((values / np.where(values > 0, least, most)).max(initial=-math.inf))
+        upper += self._rounding(multipliers)
+        lifts = self.kinds.columns(shares)
+        mass = shares @ self.p
+        return Relaxed(upper, lifts, self.kinds.worth(mass) / self.kinds.mean(mass), [])
+
+    def price(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Priced[Explicit]:
+        """The best columns worth more than `enough`, and a bound; see `Pricer.price`."""
+        if enough == -math.inf:
+            return self._best(multipliers, most, clock)
+        loose = self.relaxed(multipliers, enough, 0.0).upper
+        if loose <= enough:
+            return Priced(-math.inf, loose, [])
+        return self._above(multipliers, most, enough, NODES, clock)
+
+    def _above(
+        self, multipliers: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Clock
+    ) -> Priced[Explicit]:
+        """The columns worth more than `enough`, with more nodes for the kinds that are left while none is."""
+        rounding = self._rounding(multipliers)
+        enough -= rounding
+        costs = self.p * (multipliers + enough)
+        values, shares, extra = self._relaxed(costs)
+        left, open_ = np.maximum(values, 0.0), np.flatnonzero(values > 0)
+        each = max(1, most // max(1, len(open_)))
+        best, found = 0.0, [np.empty((len(self.p), 0))]
+        for nodes in steps:
+            remaining = open_[left[open_] > 0] if best == 0 else open_[:0]
+            for place in remaining[np.argsort(-left[remaining], kind="stable")].tolist():
+                if clock.late or len(found) > max(most, MOST_KINDS):
+                    break
+                kind = self.kinds[np.array([place])]
+                search = _Sets(kind, costs, float(shares[place] @ self.p), float(values[place]), extra[place])
+                search.run(nodes)
+                left[place] = min(left[place], search.left)
+                if len(search.values):
+                    best = max(best, float(search.values[0]))
+                    kinds = self.kinds[np.full(min(each, len(search.values)), place)]
+                    found.append(kinds.columns(search.sets[:each].astype(float)))
+        upper = max(float((left / self.kinds.mean(self.kinds.ends[0])).max(initial=0.0)), best)
+        columns = Explicit(np.hstack(found), True, self.margins)
+        return Priced(best + enough if best else -math.inf, upper + enough + rounding, [columns])
+
+    def _rounding(self, multipliers: FloatArray) -> float:
+        """What rounding may take off a bound: the terms of `mu(v / D) D` and of the cost are of D's size."""
+        size = float(np.abs(multipliers).max()) + 4 - 2 * math.log(self.keep)
+        return rounding_of(len(self.p), self.roundings * size)
+
+    def near(
+        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
+    ) -> Sequence[Explicit]:
+        """Many columns worth more than `enough`, some of every kind."""
+        return self._above(multipliers, most, enough, NODES[1:2], clock).columns
+
+    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+        """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
+        if enough == -math.inf:
+            return self._best(multipliers, sys.maxsize, clock).upper
+        loose = self.relaxed(multipliers, enough, 0.0).upper
+        return loose if loose <= enough else self._above(multipliers, sys.maxsize, enough, NODES, clock).upper
+
+    def _best(self, multipliers: FloatArray, most: int, clock: Clock) -> Priced[Explicit]:
+        """The best columns, by thresholds that fall until there are some."""
+        upper, below = self.relaxed(multipliers, 0.0, 0.0).upper, _FIRST_THRESHOLD
+        while True:
+            priced = self.price(multipliers, most, upper - below, clock)
+            if priced.best > -math.inf or clock.late:
+                return priced
+            below *= 10
+
+    def _relaxed(self, costs: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they touch.
+
+        Returns:
+            The bounds, (K, N) the shares of letters in the set, and (K,) by how much the tangents are steeper
+            than the worth, which they may be where the mass is the least.
+        """
+        p, kinds = self.p, self.kinds
+        fixed, each = kinds.costs(costs)
+        least, most = kinds.ends
+        low, high = least - 1, most
+        steeper = np.maximum((each / p).max(axis=1, initial=0.0) - kinds.slope(least), 0.0) + 1
+        bounds = np.full(len(kinds), np.inf)
+
+        def top(at: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
+            mass = np.maximum(at, least)
+            slope = kinds.slope(mass) + steeper * (mass - at)
+            gains = slope[:, None] * p - each
+            sets = kinds.best(gains)
+            return sets, kinds.worth(mass) - slope * mass + (sets * gains).sum(axis=1), mass
+
+        for _ in range(BISECTIONS):
+            middle = (low + high) / 2
+            sets, values, mass = top(middle)
+            bounds = np.minimum(bounds, values)
+            more = sets @ p > mass
+            low, high = np.where(more, middle, low), np.where(more, high, middle)
+        (one, *_), (other, *_) = top(low), top(high)
+        span = (one.astype(float) - other) @ p
+        middle = (low + high) / 2
+        wanted = np.maximum(middle, least) - other @ p
+        share = np.where(np.abs(span) > 1e-15, wanted / np.where(span == 0, 1, span), 1.0)
+        share = np.clip(share, 0.0, 1.0)[:, None]
+        return (
+            np.minimum(bounds - fixed, kinds.known()),
+            share * one + (1 - share) * other,
+            steeper * np.maximum(least - middle, 0.0),
+        )
+
+
+class _Sets:
+    """All sets of one kind that are worth more than they cost, letter by letter.
+
+    Attributes:
+        values: (K,) what columns are worth beyond their cost, the best first.
+        sets: (K, N).
+        left: what no set that was left out is worth, times D; 0 where none was.
+    """
+
+    def __init__(self, kind: Kinds, costs: FloatArray, mass: float, budget: float, extra: float) -> None:
+        self.p, self.kind, self.left = kind.p, kind, 0.0
+        self.values, self.sets = np.empty(0), np.zeros((0, len(kind.p)), bool)
+        fixed, each = kind.costs(costs)
+        self._fixed, self._each, self._least = float(fixed[0]), each[0], float(kind.ends[0][0])
+        self._most = float(kind.ends[1][0])
+        at = np.array([max(mass, 1e-6)])
+        rate = float((kind.slope(at) - kind.slope(at * (1 + 1e-6)))[0] / (1e-6 * at[0]))
+        spread = math.sqrt(2 * max(budget, _LEAST_BUDGET) / max(rate, 1e-3))
+        lowest = max(1e-3 * mass, min(self._least, mass))
+        self._touching = np.clip(mass + spread * TANGENTS, lowest, mass + 0.9 * (1 - mass))
+        if extra > 0:
+            self._touching = np.full(len(TANGENTS), max(mass, self._least))
+        self._slopes = kind.slope(self._touching) + extra * (1 + TANGENTS)
+
+    def run(self, nodes: int) -> None:
+        """Go through the letters, with the best so many partial sets; evaluate what is left."""
+        kind, p = self.kind, self.p
+        count = None if kind.count is None else int(kind.count[0])
+        gains = self._slopes[:, None] * p - self._each
+        free = np.flatnonzero(kind.free[0])
+        edge = 0.0
+        if count is not None:
+            ranked = np.sort(gains[0, free])[::-1]
+            edge = (ranked[count - 1] + ranked[min(count, len(ranked) - 1)]) / 2
+        order = free[np.argsort(-np.abs(gains[0, free] - edge), kind="stable")]
+        sets, size, mass = np.zeros((1, len(p)), bool), np.zeros(1, int), np.zeros(1)
+        worth = (kind.worth(self._touching) - self._slopes * self._touching - self._fixed)[None, :]
+        for place, letter in enumerate(order):
+            rest = order[place + 1 :]
+            size = np.concatenate([size, size + 1])
+            mass = np.concatenate([mass, mass + p[letter]])
+            worth = np.concatenate([worth, worth + gains[:, letter]])
+            if count is None:
+                reached = mass + p[rest].sum() >= self._least * (1 - _LIGHTER)
+                able = np.flatnonzero(reached & (mass <= self._most + _LIGHTER))
+                filled = np.maximum(gains[:, rest], 0.0).sum(axis=1)
+            else:
+                missing = count - size
+                able = np.flatnonzero((missing >= 0) & (missing <= len(rest)))
+                ends = np.zeros((len(gains), len(rest) + 1))
+                ends[:, 1:] = np.cumsum(np.sort(gains[:, rest], axis=1)[:, ::-1], axis=1)
+                filled = ends[:, missing[able]].T
+            bounds = (worth[able] + filled).min(axis=1)
+            kept = np.flatnonzero(bounds > 0)
+            if len(kept) > nodes:
+                ranking = np.argsort(-bounds[kept], kind="stable")
+                self.left = max(self.left, float(bounds[kept[ranking[nodes]]]))
+                kept = np.sort(kept[ranking[:nodes]])
+            chosen = able[kept]
+            inside = chosen >= len(sets)
+            sets = sets[chosen % len(sets)]
+            sets[inside, letter] = True
+            size, mass, worth = size[chosen], mass[chosen], worth[chosen]
+            if not len(sets):
+                return
+        mass = sets @ p
+        values = (kind.worth(mass) - self._fixed - sets @ self._each) / kind.mean(mass)
+        best = np.argsort(-values, kind="stable")
+        best = best[values[best] > 0]
+        self.values, self.sets = values[best], sets[best]
