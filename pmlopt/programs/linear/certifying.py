@@ -21,7 +21,7 @@ from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import expectation
-from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, least_mixing, polished_repair
+from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
 from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.columns import ReducedColumns
 from pmlopt.programs.linear.program import (
@@ -154,6 +154,9 @@ def _needed(columns: ReducedColumns, lifts: FloatArray, means: FloatArray) -> Fl
 CLOSED = 1e-10
 """A gap of this share of the gain's range leaves nothing to look for: a closed form is then optimal."""
 
+NOTICED = 3e-9
+"""A loss of this share of the gain's range by the repair is looked into."""
+
 WITNESSED = 1e-10
 """By how much, as a share of the gain's range, a bound may grow so that numbers in a file prove it."""
 
@@ -176,7 +179,7 @@ def certify_linear(
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
-    fixed = polished_repair(program.prior, program.privacy, matrix)
+    fixed = _repaired(program, matrix)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     gains, constant, residuals, added = _with_added(program, fixed.matrix)
     gain = program.columns.expectation(program.centred, fixed.matrix)
@@ -207,6 +210,19 @@ def certify_linear(
         witness=proof.witness,
         added=added,
     )
+
+
+def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
+    """The repair; where it costs a share of the range, perhaps with the small entries kept.
+
+    Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
+    """
+    fixed = polished_repair(program.prior, program.privacy, matrix)
+    worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
+    if worth[0] - worth[1] <= NOTICED * program.scale:
+        return fixed
+    kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+    return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
 
 
 def certify_symmetric(
