@@ -146,6 +146,10 @@ _MAX_ITERATIONS = 100
 """Iterations after which the search of prices ends; ten to thirty are usual."""
 
 
+_FULL = 1e-12
+"""A column's share within which letters fill it: e^eps times a mass is known to a few roundings."""
+
+
 def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
     """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `_priced`.
 
@@ -159,7 +163,7 @@ def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatAr
     values, weights = np.take_along_axis(gains, order, axis=0), p[order]
     mass = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights, axis=0)])
     worth = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights * values, axis=0)])
-    rising = mass[:-1] * up < 1
+    rising = mass[:-1] * up < 1 - _FULL  # else the rate below is noise
     levels = np.where(rising, values * (1 - up * mass[:-1]) + up * worth[:-1], -np.inf)
     lowest = np.where(rising, levels, np.inf).min(axis=0)
     columns = np.arange(gains.shape[1])

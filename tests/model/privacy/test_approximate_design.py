@@ -218,6 +218,16 @@ def test_relaxation_is_the_support_function(case: oracles.Case, share: float, de
     assert relaxed == pytest.approx(expected, abs=1e-6)
 
 
+@pytest.mark.parametrize("delta", [0.01, 0.5, 1 - 1e-9])
+def test_at_the_largest_leakage_the_relaxation_is_the_largest_gain(delta: float) -> None:
+    rng = np.random.default_rng(8)
+    for _ in range(400):  # e^eps times the least mass is 1, or the float below it
+        prior = Prior(rng.dirichlet(np.ones(int(rng.integers(2, 6)))))
+        gains = rng.normal(size=(prior.size, 3))
+        relaxed = ApproximatePML(prior.max_leakage, delta).relaxation(prior, gains)
+        assert relaxed == pytest.approx(gains.max(), abs=1e-9)
+
+
 @settings(max_examples=25, deadline=None)
 @given(case=oracles.cases(), delta=DELTAS, spread=st.sampled_from([0.0, 1e-3, 1.0, 1e3, 1e9]))
 def test_any_multipliers_bound_every_mechanism(case: oracles.Case, delta: float, spread: float) -> None:
