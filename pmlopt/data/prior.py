@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -263,13 +264,15 @@ class Prior(Guessed, Record):
         """N, the number of letters."""
         return len(self.probabilities)
 
-    @property
+    @cached_property
     def pmf(self) -> FloatArray:
         """(N,) the probabilities over their sum, which rounding may leave off one by up to 1e-9.
 
         This is the distribution that every measure, bound and exact check speaks of.
         """
-        return self.probabilities / math.fsum(self.probabilities)
+        found = self.probabilities / math.fsum(self.probabilities)
+        found.setflags(write=False)
+        return found
 
     @property
     def max_leakage(self) -> float:

@@ -38,7 +38,7 @@ _MOST_PRICED = 20_000
 """Coefficients of the linear program of all columns that finds prices: it takes some tenths of a second."""
 
 _BY_FAR = 2.0**-46
-"""A bound that holds by this share in floats holds: three roundings are less than a tenth of it."""
+"""A bound that holds by this share in floats holds: three roundings and an exponential are a part."""
 
 _FULL_DIGITS = 1e-290
 """Floats above this have all their digits."""
@@ -111,41 +111,49 @@ class Ratios:
             return 0 * matrix.max(axis=0)
         found = None
         for part in self._parts(matrix):
-            own = (part._exact_excess if matrix.dtype == object else part._float_excess)(matrix, power)
+            own = part._exact_excess(matrix, power) if matrix.dtype == object else part._float_excess(matrix)
             found = own if found is None else np.maximum(found, own)
         return found
 
-    def _float_excess(self, matrix: FloatArray, power: Callable[[float], Any]) -> FloatArray:
-        over = self._violations(matrix, power)
-        room = -self._violations(np.ones((self.size, 1)), power)
-        return np.asarray((over / np.where(room > 0, room, 1.0)).max(axis=0))
+    def _float_excess(self, matrix: FloatArray) -> FloatArray:
+        return np.asarray((self._over(matrix) / self._units).max(axis=0))
+
+    def _over(self, matrix: FloatArray) -> FloatArray:
+        """(K, M) the numerators less e^exponent times the denominators."""
+        sides = np.vstack([matrix, self._floats @ matrix]) if len(self._floats) else matrix
+        return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
+
+    @cached_property
+    def _units(self) -> FloatArray:
+        """(K, 1) what a constant column leaves of each pair; 1 where that is nothing."""
+        room = -self._over(np.ones((self.size, 1)))
+        return np.where(room > 0, room, 1.0)
 
     def _exact_excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """The same in exact arithmetic; pairs of letters that hold by far count as if they held just so."""
         if not self._single.all():
-            return self._violations(matrix, power).max(axis=0)
-        factors = {exponent: power(exponent) for exponent in set(self.exponents.tolist())}
-        upper = [factors[exponent] for exponent in self.exponents.tolist()]
+            return self._exact_violations(matrix, power).max(axis=0)
         near = np.asarray(matrix / (matrix.max() or 1)).astype(float)  # each rounded to the nearest
         up, down = near[self.above], near[self.below]
-        clear = up * (1 + _BY_FAR) <= np.array([float(f) for f in upper])[:, None] * down
+        clear = up * (1 + _BY_FAR) <= np.exp(self.exponents)[:, None] * down
         clear &= (down > _FULL_DIGITS) & ((up > _FULL_DIGITS) | (matrix[self.above] == 0))
         found = 0 * matrix.max(axis=0)
         for k, y in np.argwhere(~clear).tolist():
-            factor = Fraction(upper[k])
+            factor = power(float(self.exponents[k]))
             over = factor.denominator * matrix[self.above[k], y] - factor.numerator * matrix[self.below[k], y]
             found[y] = max(found[y], over)
         return found
 
-    def _violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """(K, M) the numerators less e^exponent times the denominators, each pair times a positive number."""
-        # left to itself numpy puts whole numbers from 2^63 to 2^64 beside smaller ones into floats
-        kind = object if matrix.dtype == object else float
         sides = np.vstack([matrix, self.rows @ matrix])
-        scales = np.append(np.ones(self.size, dtype=kind), np.asarray(self.scales).astype(kind))
-        factors = [power(exponent) for exponent in self.exponents.tolist()]
-        upper = np.array([f.numerator if isinstance(f, Fraction) else f for f in factors], dtype=kind)
-        lower = np.array([f.denominator if isinstance(f, Fraction) else 1 for f in factors], dtype=kind)
+        scales = np.append(np.ones(self.size, dtype=object), np.asarray(self.scales).astype(object))
+        factors = [Fraction(power(exponent)) for exponent in self.exponents.tolist()]
+        # left to itself numpy puts whole numbers from 2^63 to 2^64 beside smaller ones into floats
+        upper, lower = (
+            np.array([getattr(f, part) for f in factors], dtype=object)
+            for part in ("numerator", "denominator")
+        )
         above = sides[self.above] * (scales[self.below] * lower)[:, None]
         return above - sides[self.below] * (scales[self.above] * upper)[:, None]
 
@@ -190,13 +198,13 @@ class Ratios:
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
 
     def declare(
-        self, mechanism: cp.Variable, factor: Callable[[float], float]
+        self, mechanism: cp.Variable, factor: Callable[[FloatArray], FloatArray]
     ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
         """The pairs on a cvxpy variable: constraints, and the variable of the products, if there are any.
 
         Args:
             mechanism: (N, M).
-            factor: from e^-exponent to the factor of the numerator.
+            factor: from (K,) e^-exponent to the factors of the numerators.
         """
         import cvxpy as cp
 
@@ -210,12 +218,12 @@ class Ratios:
             sides = cp.vstack([mechanism, products])
         return {**constraints, "pairs": self.system(factor) @ sides <= 0}, variables
 
-    def system(self, factor: Callable[[float], float]) -> sparse.csr_array:
+    def system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
         """(K, N + R) the pairs as rows, at most zero: of a column's entries, and of its products."""
         from scipy import sparse
 
         k, every = len(self.exponents), self.size + len(self._floats)
-        keep = np.array([factor(math.exp(-exponent)) for exponent in self.exponents.tolist()])
+        keep = factor(np.exp(-self.exponents))
         places = np.arange(k)
         above = sparse.csr_array((keep, (places, self.above)), (k, every))
         return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
@@ -234,18 +242,25 @@ class Ratios:
     def weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None) -> FloatArray:
         """(K, M) weights w of the pairs for `bounded`: multipliers of a linear program for each column g.
 
+        Those of the last gains are kept: a bound, and the witness that proves it, ask for the same.
+
         Args:
             p: (N,) the prior.
             gains: (N, M) the columns g.
             beside: what else the columns are within.
         """
+        last: tuple[Any, ...] | None = self.__dict__.get("_last")
+        if last is None or last[0] is not p or last[1] is not beside or not np.array_equal(last[2], gains):
+            last = self.__dict__["_last"] = (p, beside, gains.copy(), self._weighed(p, gains, beside))
+        return np.asarray(last[3])
+
+    def _weighed(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None) -> FloatArray:
         from scipy import sparse
 
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found
-        told, unit = self._told
-        scaled = sparse.diags_array(1 / unit) @ self.excesses[0][told]
+        told, unit, scaled = self._told
         scale = float(np.abs(gains).max()) or 1.0
         rows = beside or LinearRows(sparse.csr_array((0, self.size)), sparse.csr_array((0, 0)), np.zeros(0))
         found[told] = scale * rows.multipliers(p, gains / scale, scaled)[: len(unit)] / unit[:, None]
@@ -261,7 +276,7 @@ class Ratios:
         Returns:
             None where the program is large, or has no multipliers.
         """
-        told, _ = self._told
+        told = self._told[0]
         pairs = self.excesses[0][told]
         if not pairs.nnz or pairs.nnz * gains.shape[1] > _MOST_PRICED:
             return None
@@ -291,12 +306,14 @@ class Ratios:
         return np.asarray(bounds + rounding_of(len(self.exponents), 1.0) * terms)
 
     @cached_property
-    def _told(self) -> tuple[BoolArray, FloatArray]:
-        """(K,) the pairs of which the two sides are not the same, and the largest coefficient of each."""
+    def _told(self) -> tuple[BoolArray, FloatArray, Any]:
+        """(K,) the pairs with two sides that differ, the largest coefficient of each, and they over it."""
+        from scipy import sparse
+
         pairs, sizes = self.excesses
         unit = abs(pairs).max(axis=1).toarray().ravel()
         told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()
-        return told, unit[told]
+        return told, unit[told], sparse.diags_array(1 / unit[told]) @ pairs[told]
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
         """(N, K) all extreme columns of mean one under p; None where there are too many bases to try.
@@ -446,7 +463,7 @@ MOST_ROWS = 16
 """Rows of a column: their number squared is the work for each of its entries."""
 
 
-def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[float], float]) -> Block | None:
+def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[FloatArray], FloatArray]) -> Block | None:
     """The pairs as a row each, `<den_k - e^(-eps_k) num_k, v> >= 0`, in a column that has one scalar u.
 
     The scalar is at most the mean, and `v <= e^eps u` with the largest exponent of the letters where each is
@@ -455,12 +472,12 @@ def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[float], float]) ->
     Args:
         ratios: the pairs.
         p: (N,) the prior.
-        factor: from e^-exponent to the factor of the numerator.
+        factor: from (K,) e^-exponent to the factors of the numerators.
 
     Returns:
         None where the rows would not be few, or nothing lies strictly inside.
     """
-    keeps = np.array([factor(math.exp(-exponent)) for exponent in ratios.exponents.tolist()])
+    keeps = factor(np.exp(-ratios.exponents))
     capped = _by_the_mean(ratios, p)
     cap = float(keeps[capped].min()) if len(capped) else float(p.min()) / 2
     rows = np.ones(len(keeps), dtype=bool)

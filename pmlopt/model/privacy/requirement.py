@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -198,7 +198,7 @@ class Requirement(Record, ABC):
             return self
         other = copy(self)
         object.__setattr__(other, "epsilon", nats)
-        other.__dict__.pop("_last_pairs", None)  # they are of the level before
+        other.__dict__.pop("_known", None)  # they are of the level before
         return other
 
     def without_room(self, prior: Prior) -> bool:
@@ -259,15 +259,23 @@ class Requirement(Record, ABC):
 
     def _pairs(self, prior: Prior) -> Ratios:
         """The list of ratio bounds under a prior on the right letters; that of the last prior is kept."""
-        known: tuple[Prior, Ratios] | None = self.__dict__.get("_last_pairs")
-        if known is not None and known[0] is prior:
-            return known[1]
-        self.check(prior)
-        found = self.ratios(prior.pmf)
-        if found is None:
-            raise PrivacyError(f"{self!r} is no list of ratio bounds, from which all else would follow")
-        object.__setattr__(self, "_last_pairs", (prior, found))
-        return found
+
+        def listed() -> Ratios:
+            self.check(prior)
+            found = self.ratios(prior.pmf)
+            if found is None:
+                raise PrivacyError(f"{self!r} is no list of ratio bounds, from which all else would follow")
+            return found
+
+        return self._last("ratios", prior, listed)
+
+    def _last(self, name: str, key: object, make: Callable[[], Ratios]) -> Ratios:
+        """What was made for this very key the last time, or else is made now."""
+        known: dict[str, tuple[object, Ratios]] = self.__dict__.setdefault("_known", {})
+        kept = known.get(name)  # read once: another thread may put its own in place
+        if kept is None or kept[0] is not key:
+            kept = known[name] = (key, make())
+        return kept[1]
 
     def __and__(self, other: Requirement) -> Requirement:
         """Both requirements at once; see `Conjunction`."""
@@ -287,11 +295,15 @@ class Requirement(Record, ABC):
         Args:
             weights: (N,) proportional to the prior.
             matrix: (N, M) with equal row sums.
-            power: x >= 0 -> e^x, or a lower bound of it.
+            power: x >= 0 -> e^x, or a lower bound of it that differs by less than floats can tell.
         """
-        ratios = self.required(weights)
-        assert ratios is not None
-        return ratios.excess(matrix, power)
+
+        def listed() -> Ratios:
+            ratios = self.required(weights)
+            assert ratios is not None
+            return ratios
+
+        return self._last("required", weights, listed).excess(matrix, power)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         """The support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
@@ -526,11 +538,15 @@ MARGIN = 2.0**-40
 matrix entry (2^-53) and far below the tolerances of solvers (1e-9 to 1e-7)."""
 
 
-def below(factor: float) -> float:
-    """A factor e^-eps <= 1 for constraints on a variable, stricter by 2^-40 where there is room.
+Shares = TypeVar("Shares", float, FloatArray)
+
+
+def below(factor: Shares) -> Shares:
+    """Factors e^-eps <= 1 for constraints on a variable, each stricter by 2^-40 where there is room.
 
     A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
     margin its tight entries would need a repair, which fills the zeros. The share is far
     below any solver's tolerance, and so is what it costs the utility.
     """
-    return min(1.0, factor * (1 + MARGIN))
+    stricter = factor * (1 + MARGIN)
+    return np.minimum(1.0, stricter) if isinstance(stricter, np.ndarray) else min(1.0, stricter)

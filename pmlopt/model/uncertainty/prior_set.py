@@ -101,23 +101,19 @@ class LinearRows:
         from pmlopt.solvers import highs
 
         n, more = len(p), len(self.least)
-        rows = sparse.hstack([self.on_column @ sparse.diags_array(1 / p), self.on_numbers])
-        if pairs is not None:
-            rows = sparse.vstack(
-                [
-                    sparse.hstack(
-                        [pairs @ sparse.diags_array(1 / p), sparse.csr_array((pairs.shape[0], more))]
-                    ),
-                    rows,
-                ]
-            )
-        k = rows.shape[0]
-        system = sparse.vstack([rows, np.append(np.ones(n), np.zeros(more))[None, :]], format="csc")
+        pairs = sparse.csr_array((0, n)) if pairs is None else pairs
+        system = sparse.vstack([pairs, self.on_column, p[None, :]], format="csc")
+        if more:
+            parts = [sparse.csr_array((pairs.shape[0], more)), self.on_numbers, sparse.csr_array((1, more))]
+            numbers = sparse.vstack(parts, format="csc")
+            system = sparse.hstack([system, numbers], format="csc")
+        k = system.shape[0] - 1
+        entries = system.data / np.repeat(np.append(p, np.ones(more)), np.diff(system.indptr))
         model = highs.columnwise(
             np.zeros(n + more),
             (np.append(np.zeros(n), self.least), np.inf),
             (np.append(np.full(k, -np.inf), 1.0), np.append(np.zeros(k), 1.0)),
-            (system.indptr, system.indices, system.data),
+            (system.indptr, system.indices, entries),
         )
         solver = highs.loaded(model, highs.RESTARTED)
         every = np.arange(n, dtype=np.int32)

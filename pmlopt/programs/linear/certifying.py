@@ -218,6 +218,8 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
     fixed = polished_repair(program.prior, program.privacy, matrix)
+    if program.privacy.has_ratios:  # bounds on each column by itself
+        return fixed
     worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
     if worth[0] - worth[1] <= NOTICED * program.scale:
         return fixed

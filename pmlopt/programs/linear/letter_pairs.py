@@ -1,18 +1,18 @@
-"""Designs under many bounds on pairs of letters, such as metric privacy: a structured interior point.
+"""Designs under many bounds on pairs of letters, such as metric privacy: bounds are added as they are broken.
 
-Each column has its own Newton system of N letters, and the columns meet in the N sums of rows alone, so that
-a step costs M inverses of size N, however many pairs there are.
+Where the way over a third letter is hardly longer, the bound on a pair nearly follows from those on the way.
+So a program with the other pairs alone is small, and its answer breaks few of the bounds that it leaves out.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from dataclasses import dataclass, replace
+from itertools import count
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import Witness, below
@@ -22,38 +22,33 @@ from pmlopt.solvers.outcome import Clock, Options, Outcome, Point
 
 NAME = "letter-pairs"
 
-STEPS = 100
-"""Steps of the interior point: it takes 20 to 40."""
+DETOUR = 0.05
+"""A pair is left out at first where a way over a third letter is longer by no more than this share."""
 
-SHORTEST = 1e-8
-"""A step of a smaller share leads nowhere."""
+ROUGH, FINE = 1e-6, 1e-12
+"""Tolerances of the interior point while many bounds are broken, and from then on when few are."""
 
-TO_THE_BOUNDARY = 0.995
-"""Share of the way to the boundary that a step goes at most."""
+NEAR, LEAST = 1e-3, 1e-4
+"""Bounds come in, too, that an entry larger by this share would break, where it is at least so large."""
 
-PROBES, STEP_OVER_INVERSES = 4, 4.0
-"""Inverses that are tried, and what a step takes over all of its inverses: three times as much, measured."""
+ROUNDS = 40
+"""Rounds after which it ends; five to ten are usual."""
 
 SECONDS_A_BOUND = 4e-6
 """What compiling and loading take for each bound on a pair in a column, at least: 13 seconds for 150."""
-
-REFINED = 2
-"""Times that the step in the multipliers of rows is corrected."""
-
-CLOSED = 1e-11
-"""Complementarity and dual residuals, as a share of the largest gain, that are left at the end."""
-
-SPENT = 100.0
-"""How many times as much as ever before may be left: residuals rise a little on the way."""
 
 
 def in_no_time(program: LinearDesign, clock: Clock) -> Point | None:
     """A constant, where the time would be over before a solver had a program of many bounds on pairs."""
     if not clock.limited or (ratios := program.bounds_on_pairs) is None:
         return None
-    weights = np.zeros((len(ratios.exponents), program.table.shape[1]))  # as if nothing were private
-    if not clock.late_by(-SECONDS_A_BOUND * weights.size):
-        return None
+    bounds = len(ratios.exponents) * program.table.shape[1]
+    return _constant(program, ratios) if clock.late_by(-SECONDS_A_BOUND * bounds) else None
+
+
+def _constant(program: LinearDesign, ratios: Ratios) -> Point:
+    """The best constant, with the bound of no privacy at all."""
+    weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
     best = constant(program.prior, program.centred).matrix
     return Point(best, program.centred.max(axis=1), witness={"weights": weights})
 
@@ -104,148 +99,95 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
 
 
 def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
-    """Mehrotra's predictor and corrector on `max <c, P>`, `P[x'] - e^-eps P[x] >= 0`, rows that sum to one.
+    """Clarabel on `max <c, P>` with rows that sum to one and `P[x'] - e^-eps P[x] >= 0` for ever more pairs.
 
-    Slacks are recomputed from the matrix, so that what is in hand when the time is over is within the bounds.
+    The multipliers of every round bound the whole program, since it asks for less.
     """
     begin = time.perf_counter()
-    n = program.prior.size
+    n, m = program.table.shape
     gains = program.prior.pmf[:, None] * program.centred
     scale = float(np.abs(gains).max()) or 1.0
-    pairs = _Pairs(ratios, (gains / scale).T, options.clock)
-    best = now = pairs.start()
-    steps, seconds = 0, pairs.seconds() if options.clock.limited else 0.0
-    while steps < STEPS and not options.clock.late_by(-seconds):  # a step is not begun that cannot be ended
-        # rounding has the last word: what is left grows again where digits are spent
-        if now.left <= CLOSED * n or now.left > SPENT * best.left:
+    keep = below(np.exp(-ratios.exponents))
+    chosen = np.repeat(_near(ratios, n)[:, None], m, axis=1)
+    point, tolerance, iterations, ending = _constant(program, ratios), ROUGH, 0, ""
+    for rounds in count(1):
+        answer = _solved(gains / scale, ratios, keep, chosen, tolerance, options.clock)
+        iterations += answer.iterations
+        if answer.finished:
+            rho = scale * answer.rho / program.prior.pmf
+            point = Point(answer.found, rho, witness={"weights": scale * answer.weights})
+        over = keep[:, None] * answer.found[ratios.above] - answer.found[ratios.below]
+        broken = ~chosen & (over > tolerance)
+        if options.clock.late:
+            ending = "stopped by the time limit"
+        elif not answer.finished or rounds == ROUNDS:
+            ending = "Clarabel did not end" if not answer.finished else "bounds are still broken"
+        elif tolerance == FINE and not broken.any():
+            ending = "no bound is broken"
+        if ending:
             break
-        before = options.clock.read()
-        try:
-            after = pairs.after(now)
-        except np.linalg.LinAlgError:
-            break
-        if after is None:
-            break
-        now, steps, seconds = after, steps + 1, options.clock.read() - before
-        best = now if now.left < best.left else best
-    finished = not options.clock.late_by(-seconds)
-    weights = (best.dual * pairs.keep)[:, ratios.above, ratios.below].T * scale
-    found = np.maximum(best.v.T, 0.0)
-    point = Point(found, scale * best.rho / program.prior.pmf, witness={"weights": weights})
-    words = f"{'ended' if finished else 'stopped by the time limit'} after {steps} steps"
-    return Outcome("point", finished, words, steps, False, 0.0, time.perf_counter() - begin, point)
+        lower = answer.found[ratios.below]
+        chosen |= broken | (lower > LEAST) & (over > -NEAR * lower)
+        tolerance = FINE if broken.sum() <= n else tolerance
+    seconds = time.perf_counter() - begin
+    words = f"{ending} after {rounds} rounds, with {int(chosen.sum())} of {chosen.size} bounds"
+    return Outcome("point", not options.clock.late, words, iterations, False, 0.0, seconds, point)
 
 
 @dataclass(frozen=True, eq=False)
-class _State:
-    """A point of the interior.
+class _Answer:
+    """What one solve with some of the bounds found.
 
     Attributes:
-        v: (M, N) the columns.
-        s: (M, N, N) the slacks of pairs; on the diagonal the entries themselves.
-        dual: (M, N, N) their multipliers.
+        found: (N, M) the matrix.
         rho: (N,) the multipliers of the rows.
-        residual: (M, N) of the dual equations.
-        gap: the mean of the products of slacks and multipliers.
-        left: what is left to do, all in all.
+        weights: (K, M) those of the bounds, as the witness has them.
+        finished: whether the solver says that it came to its end.
+        iterations: its steps.
     """
 
-    v: FloatArray
-    s: FloatArray
-    dual: FloatArray
+    found: FloatArray
     rho: FloatArray
-    residual: FloatArray
-    gap: float
-    left: float
+    weights: FloatArray
+    finished: bool
+    iterations: int
 
 
-class _Pairs:
-    """The bounds as dense arrays, [x, x'] for the letters of a pair, and the steps of the interior point."""
-
-    def __init__(self, ratios: Ratios, gains: FloatArray, clock: Clock) -> None:
-        self.clock = clock
-        self.gains, (self.m, self.n) = gains, gains.shape
-        self.keep = np.zeros((self.n, self.n))
-        self.keep[ratios.above, ratios.below] = [below(math.exp(-e)) for e in ratios.exponents.tolist()]
-        self.used = (self.keep > 0) | np.eye(self.n, dtype=bool)
-        self.count = self.m * int(self.used.sum())
-
-    def start(self) -> _State:
-        """All columns even."""
-        v = np.full((self.m, self.n), 1 / self.m)
-        s = self._slack(v)
-        return self._state(v, s, 0.1 / np.maximum(s * self.m * self.n, 1e-3), np.zeros(self.n))
-
-    def seconds(self) -> float:
-        """What a step takes, roughly: some times as much as its inverses, of which a few are tried."""
-        begin = self.clock.read()
-        np.linalg.inv(self.keep + self.n * np.eye(self.n)[None].repeat(PROBES, axis=0))
-        return float(STEP_OVER_INVERSES * self.m / PROBES * (self.clock.read() - begin))
-
-    def after(self, now: _State) -> _State | None:
-        """The state after one step; None where a step leads nowhere, or its time is over on the way."""
-        weights = np.where(self.used, now.dual / now.s, 0.0)
-        hessians = -(self.keep * weights)
-        hessians = hessians + hessians.transpose(0, 2, 1)
-        letters = np.arange(self.n)
-        hessians[:, letters, letters] += weights.sum(axis=1) + np.einsum("xz,yxz->yx", self.keep**2, weights)
-        unit = np.sqrt(hessians[:, letters, letters])  # entries differ by orders of magnitude
-        units = unit[:, :, None] * unit[:, None, :]
-        systems = hessians, np.linalg.inv(hessians / units) / units
-        if self.clock.late:
-            return None
-        _, ds, dd, _ = self._direction(now, weights, systems, np.zeros_like(now.s))
-        if self.clock.late:
-            return None
-        ahead = (now.s + _length(now.s, ds) * ds) * (now.dual + _length(now.dual, dd) * dd)
-        target = (float(ahead[:, self.used].sum()) / self.count / now.gap) ** 3 * now.gap
-        dv, ds, dd, shift = self._direction(now, weights, systems, target - ds * dd)
-        primal, other = _length(now.s, ds), _length(now.dual, dd)
-        v = now.v + primal * dv
-        s = self._slack(v)
-        if max(primal, other) < SHORTEST or s.min() <= 0:
-            return None
-        return self._state(v, s, now.dual + other * dd, now.rho + other * shift)
-
-    def _direction(
-        self, now: _State, weights: FloatArray, systems: tuple[FloatArray, FloatArray], target: FloatArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """The changes of columns, slacks and both multipliers towards products of `target`."""
-        total = systems[1].sum(axis=0)
-        wanted = np.where(self.used, target / now.s - now.dual, 0.0)
-        right, shift = self._back(wanted) - now.residual, np.zeros(self.n)
-        for _ in range(REFINED):  # each takes up what rounding left in the sums of rows
-            dv = _solved(*systems, right - shift)
-            shift = shift + np.linalg.solve(total, now.v.sum(axis=0) + dv.sum(axis=0) - 1)
-        dv = _solved(*systems, right - shift)
-        ds = np.where(self.used, dv[:, None, :] - self.keep * dv[:, :, None], 0.0)
-        return dv, ds, np.where(self.used, wanted - weights * ds, 0.0), shift
-
-    def _state(self, v: FloatArray, s: FloatArray, dual: FloatArray, rho: FloatArray) -> _State:
-        dual = np.where(self.used, dual, 0.0)
-        residual = rho - self.gains - self._back(dual)
-        gap = float((dual * s)[:, self.used].sum()) / self.count
-        off = self.m * np.abs(residual).max() + np.abs(v.sum(axis=0) - 1).max()
-        return _State(v, s, dual, rho, residual, gap, gap * self.count + self.n * float(off))
-
-    def _slack(self, v: FloatArray) -> FloatArray:
-        return np.where(self.used, v[:, None, :] - self.keep * v[:, :, None], 1.0)
-
-    def _back(self, w: FloatArray) -> FloatArray:
-        return np.asarray(w.sum(axis=1) - np.einsum("xz,yxz->yx", self.keep, w))
+def _near(ratios: Ratios, size: int) -> BoolArray:
+    """(K,) the pairs that no way over a third letter nearly implies."""
+    length = np.full((size, size), np.inf)
+    length[ratios.above, ratios.below] = ratios.exponents
+    ways = np.full((size, size), np.inf)
+    for letter in range(size):
+        np.minimum(ways, length[:, letter, None] + length[None, letter], out=ways)
+    return np.asarray((ways > (1 + DETOUR) * length)[ratios.above, ratios.below])
 
 
-def _solved(hessians: FloatArray, inverses: FloatArray, right: FloatArray) -> FloatArray:
-    """(M, N) the solutions of the systems, each improved twice by what it leaves."""
-    found = np.zeros_like(right)
-    for _ in range(1 + REFINED):
-        left = right - np.einsum("yab,yb->ya", hessians, found)
-        found = found + np.einsum("yab,yb->ya", inverses, left)
-    return found
+def _solved(
+    gains: FloatArray, ratios: Ratios, keep: FloatArray, chosen: BoolArray, tolerance: float, clock: Clock
+) -> _Answer:
+    """Clarabel's interior point, handed the sparse rows as they are."""
+    import clarabel
+    from scipy import sparse
 
-
-def _length(values: FloatArray, change: FloatArray) -> float:
-    """How far a step may go, at most 1, so that positive values stay positive."""
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratios = np.where(change < 0, -values / change, np.inf)
-    return min(1.0, TO_THE_BOUNDARY * float(ratios.min()))
+    (n, m), (pair, output) = gains.shape, np.nonzero(chosen)
+    size = len(pair)
+    places = np.concatenate([ratios.above[pair], ratios.below[pair]]) * m + np.tile(output, 2)
+    entries = np.concatenate([keep[pair], -np.ones(size)])
+    bounds = sparse.csc_matrix((entries, (np.tile(np.arange(size), 2), places)), shape=(size, n * m))
+    rows = sparse.kron(sparse.eye(n), np.ones((1, m)))
+    matrix = sparse.vstack([rows, bounds, -sparse.eye(n * m)], format="csc")
+    right = np.concatenate([np.ones(n), np.zeros(size + n * m)])
+    settings = clarabel.DefaultSettings()
+    settings.verbose, settings.iterative_refinement_enable = False, False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    if clock.limited:
+        settings.time_limit = clock.left(least=1e-6)
+    cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(size + n * m)]
+    nothing = sparse.csc_matrix((n * m, n * m))
+    answer = clarabel.DefaultSolver(nothing, -gains.ravel(), matrix, right, cones, settings).solve()
+    duals, weights = np.array(answer.z), np.zeros(chosen.shape)
+    weights[pair, output] = np.maximum(duals[n : n + size], 0.0) * keep[pair]
+    found = np.maximum(np.array(answer.x).reshape(n, m), 0.0)
+    finished = str(answer.status) in ("Solved", "AlmostSolved") and bool(np.isfinite(found).all())
+    return _Answer(found, duals[:n], weights, finished, int(answer.iterations))

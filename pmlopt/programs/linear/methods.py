@@ -103,9 +103,9 @@ class Start:
 
     @property
     def ratios_alone(self) -> bool:
-        """Whether it is under a list of ratio bounds that makes no blocks, and nothing else."""
+        """Whether it is under a list of ratio bounds that is not in bands, and nothing else."""
         program = self.program
-        return program.privacy.has_ratios and program.block is None and not program.added
+        return program.privacy.has_ratios and not self.banded and not program.added
 
 
 def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER) -> Start:
@@ -292,7 +292,7 @@ SLOW_ENTRIES = 40_000
 DECISIONS = (
     _row(
         letter_pairs.NAME,
-        "many bounds on pairs of letters: an interior point by columns",
+        "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
         lambda start: start.program.pairs is not None and start.matrix is None,
     ),
     _row(

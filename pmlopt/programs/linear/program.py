@@ -46,10 +46,10 @@ LEAST_REDUCTION = 16
 interior point in pairs."""
 
 FEWEST_BOUNDS = 5_000
-"""Bounds on pairs, over all columns, from which on their own interior point is faster than the simplex."""
+"""Bounds on pairs, over all columns, from which on adding the broken ones is faster than the simplex."""
 
 MOST_NUMBERS = 4_000_000
-"""N^2 M, the numbers in each of a dozen arrays that it holds."""
+"""N^2 M, the bounds on all outputs, of which it looks at every one in a round."""
 
 
 class Expectation(Program[C_co]):

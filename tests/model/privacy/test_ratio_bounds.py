@@ -37,6 +37,7 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming
 from pmlopt.programs.exact.arithmetic import integers, power_below
 from pmlopt.programs.exact.repair import repair
+from pmlopt.programs.linear import letter_pairs
 from pmlopt.testing import check_requirement
 
 JOINT = np.array([[0.05, 0.1, 0.02, 0.13], [0.2, 0.05, 0.3, 0.15]])
@@ -270,6 +271,22 @@ def test_many_bounds_on_pairs_of_letters_are_solved_by_columns() -> None:
     assert not broken_pairs(2.0, distance, found.mechanism.matrix)
     assert found.value == pytest.approx(other.value, abs=1e-5)
     assert found.bound <= other.value + 1e-9
+
+
+@pytest.mark.parametrize("detour", [0.0, 1.0])
+def test_it_does_not_matter_with_which_pairs_a_design_begins(
+    detour: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that a way of twice the length nearly implies leave many bounds to be broken."""
+    monkeypatch.setattr(letter_pairs, "DETOUR", detour)
+    random = np.random.default_rng(5)
+    points = random.random((20, 2))
+    distance = np.hypot(*(points[:, None] - points).T)
+    program = design(random.dirichlet(np.ones(20)), MetricPrivacy(4.0, distance), ExpectedLoss(distance))
+    result = solve(program, "letter-pairs", tolerance=1e-8)
+    assert result.certificate.verify()
+    assert not broken_pairs(4.0, distance, result.mechanism.matrix)
+    assert result.value == pytest.approx(solve(program, "highs").value, abs=1e-6)
 
 
 def certify_of(program: Any, solver: str) -> Any:
