@@ -1,14 +1,15 @@
 """The privacy funnel for several secrets, and metric privacy by neighbours beside all pairs.
 
     python benchmarks/about_secrets.py [--output FILE.png] [--points 25] [--sizes 10 20 30 60]
-        [--repeats 3] [--large 200] [--grid 15] [--letters 60]
+        [--repeats 3] [--large 200] [--grid 15] [--letters 60] [--plane 20 60 120] [--limit 200]
 
 The picture: the largest mutual information of six levels of education (counts of the Adult data) and what is
 released, over the PML level about a secret, for secrets that are functions of the level, for an income that
 depends on it by chance, and for the level itself. The law of the income given the level is made up: `INCOME`.
 Tables: metric privacy on a line with |i - j| as distance and as loss, from the numbers to the certificate,
-beside all pairs in plain cvxpy by HiGHS, as one sparse matrix and pair by pair; a long line and a grid; and
-the funnel for a secret of two values and many letters. Needs the extra `plots`.
+beside all pairs in plain cvxpy by HiGHS, as one sparse matrix and pair by pair; a long line and a grid; the
+funnel for a secret of two values and many letters; and random points of the plane beside all pairs in plain
+cvxpy by Clarabel, which is stopped after `--limit` seconds. Needs the extra `plots`.
 """
 
 from __future__ import annotations
@@ -36,6 +37,9 @@ INCOME = (0.05, 0.15, 0.2, 0.25, 0.4, 0.6)
 EPSILON = 0.5
 """Of metric privacy, for a distance of one."""
 
+STEEP = 5.0
+"""The same of points of the unit square."""
+
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Draw the funnel, and print the tables."""
@@ -47,6 +51,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--large", type=int, default=200, help="Letters of the long line.")
     parser.add_argument("--grid", type=int, default=15, help="Letters on each side of the grid.")
     parser.add_argument("--letters", type=int, default=60, help="Of the funnel with a binary secret.")
+    parser.add_argument("--plane", type=int, nargs="*", default=[20, 60, 120], help="Points of the plane.")
+    parser.add_argument("--limit", type=float, default=200.0, help="Seconds for Clarabel on these.")
     arguments = parser.parse_args(argv)
     print(machine())
     draw(arguments.output, arguments.points)
@@ -59,6 +65,9 @@ def main(argv: Sequence[str] | None = None) -> None:
     print()
     large = [long_line(arguments.large), on_a_grid(arguments.grid), binary_secret(arguments.letters)]
     table(("problem", "seconds", "status", "gap", "method"), large)
+    print()
+    planes = [plane(size, arguments.limit) for size in arguments.plane]
+    table(("points", "pmlopt [s]", "gap", "method", "all pairs, Clarabel [s]", "its loss less ours"), planes)
 
 
 def secrets() -> dict[str, Secret]:
@@ -104,26 +113,30 @@ def on_a_line(size: int) -> Result[Any]:
     return solve(design(prior, MetricPrivacy(EPSILON, absolute), ExpectedLoss(absolute)))
 
 
-def all_pairs(size: int) -> float:
-    """The least loss with a constraint for each pair of letters and each output."""
+def distances(size: int) -> FloatArray:
+    """(N, N) |i - j|."""
     places = np.arange(size)
-    losses = np.abs(np.subtract.outer(places, places)).astype(float)
+    return np.abs(np.subtract.outer(places, places)).astype(float)
+
+
+def all_pairs(losses: FloatArray, epsilon: float, solver: str, **options: float) -> float:
+    """The least loss with a constraint for each pair of letters and each output; the loss is the distance."""
+    size = len(losses)
     pairs = np.array(list(permutations(range(size), 2)))
     rows, ones = np.arange(len(pairs)), np.ones(len(pairs))
-    shrink = np.exp(-EPSILON * losses[pairs[:, 0], pairs[:, 1]])
+    shrink = np.exp(-epsilon * losses[pairs[:, 0], pairs[:, 1]])
     shape = (len(pairs), size)
     system = sparse.csr_array((shrink, (rows, pairs[:, 0])), shape)
     system = system - sparse.csr_array((ones, (rows, pairs[:, 1])), shape)
     matrix = cp.Variable((size, size), nonneg=True)
     constraints = [system @ matrix <= 0, cp.sum(matrix, axis=1) == 1]
     problem = cp.Problem(cp.Minimize(cp.sum(cp.multiply(losses / size, matrix))), constraints)
-    return float(problem.solve(solver=cp.HIGHS))
+    return float(problem.solve(solver=solver, **options))
 
 
 def pair_by_pair(size: int) -> float:
     """The same as one writes it down: a constraint for each pair of letters."""
-    places = np.arange(size)
-    losses = np.abs(np.subtract.outer(places, places)).astype(float)
+    losses = distances(size)
     matrix = cp.Variable((size, size), nonneg=True)
     within = [
         matrix[x] <= np.exp(EPSILON * losses[x, other]) * matrix[other]
@@ -139,7 +152,7 @@ def line(size: int, repeats: int) -> tuple[Any, ...]:
     """Both for one size, timed in turn."""
     contestants: dict[str, Callable[[], Any]] = {
         "ours": lambda: on_a_line(size),
-        "all pairs": lambda: all_pairs(size),
+        "all pairs": lambda: all_pairs(distances(size), EPSILON, cp.HIGHS),
         "pair by pair": lambda: pair_by_pair(size),
     }
     found = interleaved(contestants, repeats)
@@ -177,6 +190,23 @@ def on_a_grid(side: int) -> tuple[Any, ...]:
         f"a grid of {side} by {side} letters",
         lambda: solve(design(prior, MetricPrivacy(EPSILON, distance), ExpectedLoss(distance))),
     )
+
+
+def plane(size: int, limit: float) -> tuple[Any, ...]:
+    """Random points of the unit square, with their distance as the loss, beside all pairs by Clarabel."""
+    points = np.random.default_rng(9).random((size, 2))
+    apart: FloatArray = np.linalg.norm(points[:, None] - points, axis=2)
+    start = time.perf_counter()
+    result = solve(design(Prior.uniform(size), MetricPrivacy(STEEP, apart), ExpectedLoss(apart)))
+    ours = time.perf_counter() - start
+    assert result.certificate.verify()
+    middle = time.perf_counter()
+    row = (size, f"{ours:.2f}", f"{result.gap:.1e}", result.solver)
+    try:
+        value = all_pairs(apart, STEEP, cp.CLARABEL, time_limit=limit)
+    except cp.error.SolverError:
+        return (*row, f"> {limit:.0f}", "")
+    return (*row, f"{time.perf_counter() - middle:.2f}", f"{value - result.value:.1e}")
 
 
 def binary_secret(letters: int) -> tuple[Any, ...]:
