@@ -297,7 +297,7 @@ DECISIONS = (
     ),
     _row(
         CLOSED_FORM,
-        "large or of many pairs, and a closed form is optimal: nothing to solve",
+        f"over {SLOW_ENTRIES:,} entries, or bounds on pairs, and a closed form is optimal: nothing to solve",
         lambda start: start.formula and (start.ratios_alone or start.program.table.size > SLOW_ENTRIES),
     ),
     _row(
@@ -307,12 +307,12 @@ DECISIONS = (
     ),
     _row(
         "highs",
-        "LP with a mechanism to start from: HiGHS simplex, warm",
+        f"LP with a start, to {SIMPLEX_ENTRIES} entries, or {SLOW_ENTRIES:,} without blocks: simplex, warm",
         lambda start: start.given and start.within(SLOW_ENTRIES if start.task is None else SIMPLEX_ENTRIES),
     ),
     _row(
         "highs",
-        "small LP: HiGHS dual simplex ends at a vertex",
+        f"LP of at most {SIMPLEX_ENTRIES} entries: HiGHS dual simplex ends at a vertex, with exact zeros",
         lambda start: not (start.vertex or start.given) and start.within(SIMPLEX_ENTRIES),
     ),
     _row(
@@ -322,7 +322,7 @@ DECISIONS = (
     ),
     _row(
         structured.NAME,
-        "few numbers couple the columns: structured interior point",
+        "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
         lambda start: start.task is not None,
     ),
     _row(

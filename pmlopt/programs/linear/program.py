@@ -48,7 +48,7 @@ interior point in pairs."""
 FEWEST_BOUNDS = 5_000
 """Bounds on pairs, over all columns, from which on adding the broken ones is faster than the simplex."""
 
-MOST_NUMBERS = 4_000_000
+MOST_NUMBERS = 16_000_000
 """N^2 M, the bounds on all outputs, of which it looks at every one in a round."""
 
 

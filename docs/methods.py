@@ -1,0 +1,92 @@
+"""Write the table of methods of docs/solvers.md from the tables that `solve` reads: `python docs/methods.py`.
+
+The evidence is kept here: for each method a problem of the library that `auto` solves with it, or, for sizes
+and programs that the library does not have, the benchmark that shows what it is better at.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pmlopt.programs.solving import QUESTIONS
+
+PAGE = Path(__file__).parent / "solvers.md"
+BEGIN, END = "<!-- methods: python docs/methods.py -->\n", "<!-- end of methods -->\n"
+
+TITLES = {
+    "LinearDesign": "design, expected gain or loss",
+    "SymmetricDesign": "design on a [symmetric prior](symmetry.md)",
+    "ColumnDesign": "design, [sub-convex utility](columns.md)",
+    "EstimationDesign": "design, [estimation](estimation.md)",
+    "ContinuousDesign": "design of a [continuous secret](continuous.md)",
+    "LeastLeakage": "[least leakage, worst-case utility](worst_case.md)",
+    "SymmetricLeastLeakage": "least leakage on a [symmetric prior](symmetry.md#least-leakage)",
+    "BestWorstCase": "best [worst case](worst_case.md)",
+    "EnvelopeProgram": "[envelope](envelope.md)",
+    "ProcessedFailureProgram": "[failure probability](envelope.md) after any post-processing",
+    "EnvelopeDesign": "design within an [envelope](envelope.md)",
+    "RecordLeakage": "[leakage per record](records.md)",
+    "TradeoffProgram": "[leakage and distortion](distortion.md)",
+}
+"""The questions in words, by the types of their programs."""
+
+EVIDENCE = {
+    ("LinearDesign", "letter-pairs"): "benchmarks/about_secrets.py",
+    ("LinearDesign", "closed-form"): "geometric-line-eight-letters",
+    ("LinearDesign", "highs"): "binary-first-region",
+    ("LinearDesign", "classes"): "benchmarks/large.py",
+    ("LinearDesign", "structured"): "benchmarks/large.py",
+    ("LinearDesign", "clarabel"): "benchmarks/solvers.py",
+    ("LinearDesign", "highs-ipm"): "benchmarks/solvers.py",
+    ("LinearDesign", "scs"): "benchmarks/solvers.py",
+    ("SymmetricDesign", "highs"): "bits-hamming-4",
+    ("SymmetricDesign", "highs-ipm"): "benchmarks/symmetry.py",
+    ("SymmetricDesign", "clarabel"): "benchmarks/symmetry.py",
+    ("ColumnDesign", "highs"): "chi-square-emp-example-1",
+    ("ColumnDesign", "column-generation"): "information-uniform-hundred-letters",
+    ("ColumnDesign", "highs-ipm"): "benchmarks/enumeration.py",
+    ("EstimationDesign", "interior-point"): "estimation-pml-uniform",
+    ("ContinuousDesign", "refinement"): "benchmarks/continuous.py",
+    ("LeastLeakage", "inversion"): "benchmarks/worst_case.py",
+    ("LeastLeakage", "level-search"): "wcu-figure-2-h2",
+    ("SymmetricLeastLeakage", "level-search"): "benchmarks/symmetry.py",
+    ("BestWorstCase", "threshold-search"): "best-worst-value-absolute",
+    ("EnvelopeProgram", "ratio-search"): "envelope-example-1",
+    ("ProcessedFailureProgram", "one-ratio"): "envelope-example-1-failure",
+    ("EnvelopeDesign", "branch-and-bound"): "envelope-design-binary",
+    ("RecordLeakage", "branch-and-bound"): "record-quadratic",
+    ("RecordLeakage", "alternating"): "benchmarks/records.py",
+    ("TradeoffProgram", "cutting-planes"): "tradeoff-parity-figure-7",
+    ("TradeoffProgram", "penalty"): "benchmarks/distortion.py",
+}
+"""By the type of the program and the name of the method."""
+
+
+def table() -> str:
+    """A row for each row of the questions' tables, in the order in which `auto` tries them."""
+    lines = ["| question | method | when, and why | seen in |", "| --- | --- | --- | --- |"]
+    for question in QUESTIONS:
+        kind, told = question.program.__name__, set[str]()
+        for method in question.methods:
+            if method.automatic:
+                why = method.reason
+            elif method.name in told:
+                continue  # what is tried can be asked for
+            else:
+                why = f"by name alone; takes {method.takes or 'every program of the question'}"
+            shown = "" if method.name in told else f"`{EVIDENCE[kind, method.name]}`"
+            lines.append(f"| {'' if told else TITLES[kind]} | `{method.name}` | {why} | {shown} |")
+            told.add(method.name)
+        if question.by_cvxpy is not None:
+            lines.append("| | any solver of cvxpy | by name alone | |")
+    return "\n".join(lines) + "\n"
+
+
+def rewritten(page: str) -> str:
+    """A page with the table in place of what is between its two marks."""
+    before, rest = page.split(BEGIN)
+    return before + BEGIN + "\n" + table() + "\n" + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(rewritten(PAGE.read_text("utf-8")), "utf-8")

@@ -1,0 +1,46 @@
+"""The page on solvers has the methods that the code has, and problems that show them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from pmlopt import library, solve
+from pmlopt.programs.solving import QUESTIONS
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def page_script() -> ModuleType:
+    """The module docs/methods.py, which belongs to no package."""
+    spec = importlib.util.spec_from_file_location("methods", ROOT / "docs" / "methods.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+METHODS = page_script()
+PROBLEMS = [(*key, shown) for key, shown in METHODS.EVIDENCE.items() if not shown.startswith("benchmarks/")]
+
+
+def test_the_table_is_that_of_the_code() -> None:
+    page = METHODS.PAGE.read_text("utf-8")
+    assert page == METHODS.rewritten(page), "run docs/methods.py"
+
+
+def test_every_method_is_seen_somewhere() -> None:
+    assert set(METHODS.EVIDENCE) == {(one.program.__name__, name) for one in QUESTIONS for name in one.names}
+    for shown in METHODS.EVIDENCE.values():
+        assert not shown.startswith("benchmarks/") or (ROOT / shown).is_file(), shown
+
+
+@pytest.mark.parametrize(("kind", "method", "problem"), PROBLEMS)
+def test_the_problem_named_is_solved_by_the_method(kind: str, method: str, problem: str) -> None:
+    program = library.find(problem).program()
+    assert type(program).__name__ == kind
+    assert solve(program).solver == method
