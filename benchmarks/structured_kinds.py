@@ -27,6 +27,7 @@ from pmlopt import (
     Box,
     ConvexHull,
     ExpectedGain,
+    GuessLeakage,
     L1Ball,
     MaximalLeakage,
     MinimumMass,
@@ -66,6 +67,7 @@ KINDS: Mapping[str, Callable[[FloatArray, float], Requirement]] = {
     "hull of 3": lambda p, epsilon: PML(epsilon, hull(p)),
     "maximal leakage": lambda p, epsilon: MaximalLeakage(epsilon),
     "approximate PML": lambda p, epsilon: ApproximatePML(epsilon, 0.01),
+    "five guesses": lambda p, epsilon: GuessLeakage(5, epsilon),
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from pmlopt import PML, ApproximatePML, Box, ConvexHull, L1Ball, MaximalLeakage, Prior
+from pmlopt import PML, ApproximatePML, Box, ConvexHull, GuessLeakage, L1Ball, MaximalLeakage, Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.solvers.structured.block_program import Task
 
@@ -18,6 +18,7 @@ WIDE = (
     "bounds on both sides",
     "hull",
     "approximate",
+    "few guesses",
     "unseen letter",
     "known letter",
 )
@@ -32,6 +33,10 @@ def wide(kind: str, prior: Prior, rng: np.random.Generator, epsilon: float) -> R
         return MaximalLeakage(epsilon)
     if kind == "approximate":
         return ApproximatePML(epsilon, float(10 ** rng.uniform(-3, -0.5)))
+    if kind == "few guesses":
+        guesses = int(rng.integers(1, n))
+        right = float(np.sort(p)[::-1][:guesses].sum())
+        return GuessLeakage(guesses, float(rng.uniform(0.1, 0.9)) * -float(np.log(right)))
     if kind == "wide ball":
         return PML(epsilon, L1Ball(prior, float(2 * p.min() + rng.uniform(0.01, 0.5) * (1 - 2 * p.min()))))
     if kind == "unseen letter":

@@ -16,6 +16,7 @@ from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratios import LEAST_ROOM
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
 from pmlopt.model.uncertainty.columns import Family
+from pmlopt.solvers.structured.block_program import Block, largest_block
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -103,6 +104,12 @@ class GuessLeakage(Requirement):
         threshold = told[self.guesses - 1] if self.guesses <= prior.size else np.zeros(matrix.shape[1])
         over = np.maximum(prior.pmf[:, None] * matrix - threshold, 0.0)
         return {"over": over, "threshold": threshold[None, :]}
+
+    def block(self, prior: Prior) -> Block | None:
+        if self.without_room(prior):
+            return None
+        keep = below(self._before(prior) / self._share(prior)) / self._before(prior)
+        return largest_block(prior.pmf, self.guesses, keep)
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         own = weights.reshape(-1, 1)

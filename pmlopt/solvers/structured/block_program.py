@@ -23,17 +23,25 @@ class Hinge:
 
     Attributes:
         sign: 1 for what is above a threshold, -1 for what is below.
-        at: (k,) the threshold, linear in the scalars u.
-        inside: the r of the column of ones.
+        at: (k, 1) the threshold, linear in the scalars u, or (1, N) one of its own for each letter.
+        inside: the r of the column of ones, a number or (N, 1).
         costs: (K, N) what r takes from the rows of the column, or None. Letters that cost nothing have no r.
         budget: the most that the r of a letter may add up to over all columns, or None where there are costs.
     """
 
     sign: float
     at: FloatArray
-    inside: float
+    inside: float | FloatArray
     costs: FloatArray | None = None
     budget: float | None = None
+
+    def threshold(self, scalars: NDArray[Any]) -> NDArray[Any]:
+        """(1, M) or (N, M) `at'u`."""
+        return np.asarray(self.at.T @ scalars)
+
+    def pull(self, part: NDArray[Any]) -> NDArray[Any]:
+        """(k, M) what a family of numbers for the entries is worth in the scalars."""
+        return np.asarray(self.at * part.sum(axis=0) if self.at.shape[1] == 1 else self.at @ part)
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,7 +128,7 @@ def threshold_block(weights: FloatArray, half: float, keep: float) -> Block | No
     low = max(0.5, 1 - room / (4 * half))
     cut = room / 4
     width = (1 - cut - half * (1 - low)) / keep - low
-    hinge = Hinge(1.0, np.array([0.0, 0.0, 1.0]), cut, weights[None, :])
+    hinge = Hinge(1.0, np.array([[0.0], [0.0], [1.0]]), cut, weights[None, :])
     mean = np.array([[keep, keep - half, half]])
     return Block(np.array([0.0, 1.0, 0.0]), np.array([1.0, 1.0, 0.0]), np.array([width, low, 1.0]),
                  weights[None, :], mean, hinge=hinge)  # fmt: skip
@@ -135,7 +143,7 @@ def edge_block(lower: FloatArray, width: FloatArray, keep: float) -> Block | Non
     if room <= 0:
         return None
     below = room / (2 * float(width.sum()))
-    hinge = Hinge(-1.0, np.array([0.0, 1.0]), below, width[None, :])
+    hinge = Hinge(-1.0, np.array([[0.0], [1.0]]), below, width[None, :])
     mean = np.array([[keep, float(lower.sum()) - 1]])
     return Block(np.zeros(2), np.array([1.0, 0.0]), np.array([(1 - room / 2) / keep, 1.0]),
                  lower[None, :], mean, hinge=hinge)  # fmt: skip
@@ -161,7 +169,7 @@ def slack_block(weights: FloatArray, keep: float, budget: float) -> Block | None
     """Columns `v >= 0` with `keep (v - r) <= weights'v`, the r of a letter adding up to at most `budget`."""
     if keep >= 1:
         return None
-    hinge = Hinge(1.0, np.ones(1), budget / 2, budget=budget)
+    hinge = Hinge(1.0, np.ones((1, 1)), budget / 2, budget=budget)
     return Block(
         np.zeros(1),
         np.full(1, np.inf),
@@ -170,6 +178,23 @@ def slack_block(weights: FloatArray, keep: float, budget: float) -> Block | None
         np.array([[keep]]),
         hinge=hinge,
     )
+
+
+def largest_block(weights: FloatArray, count: int, keep: float) -> Block | None:
+    """Columns `v >= 0` of which the `count` largest `weights[x] v[x]` add up to `weights'v / keep` at most.
+
+    They add up to `min_t count t + weights'r` with `r[x] >= v[x] - t / weights[x]`, and u = (t).
+    """
+    ordered = np.sort(weights)[::-1]
+    room = 1 / keep - float(ordered[:count].sum())
+    if room <= 0 or count >= len(weights):
+        return None
+    threshold = ordered[count - 1]
+    at = 1 / weights[None, :]
+    inside = np.maximum(1 - threshold * at.T, 0.0) + room
+    hinge = Hinge(1.0, at, inside, keep * weights[None, :])
+    return Block(np.zeros(1), np.full(1, np.inf), np.array([threshold]), weights[None, :],
+                 np.array([[keep * count]]), hinge=hinge)  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)

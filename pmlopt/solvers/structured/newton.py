@@ -141,9 +141,9 @@ class Newton:
 
     def _eliminate_entries(self) -> None:
         """Eliminate r, then P: `psi` and `pull` (k of N, M) are how y and u move the entries."""
-        ends = [(self.theta["above"], self.block.lower)]
+        ends = [(self.theta["above"], self.block.lower[:, None])]
         if self.block.capped:
-            ends.append((self.theta["below"], self.block.upper))
+            ends.append((self.theta["below"], self.block.upper[:, None]))
         if self.hinge is not None:
             self.loss = _kept(1 / (self.theta["excess"] + self.theta["cut"]), self.task.hinged)
             share = self.loss * self.theta["cut"]
@@ -161,8 +161,12 @@ class Newton:
             self.pull.append(_combined(parts))
         self.stiff = []
         for i, j in combinations(range(len(ends)), 2):
-            steep = np.einsum("xy,xy->y", shares[j], ends[i][0])
-            self.stiff.append(np.sqrt(steep) * (ends[j][1] - ends[i][1])[:, None])
+            apart = ends[j][1] - ends[i][1]
+            if apart.shape[1] == 1:
+                steep = np.einsum("xy,xy->y", shares[j], ends[i][0])
+            else:  # a threshold for each letter, and no scalar but that
+                steep, apart = np.einsum("xy,xy,x->y", shares[j], ends[i][0], apart[0] ** 2), np.ones((1, 1))
+            self.stiff.append(np.sqrt(steep) * apart)
         if self.block.floored:
             self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
 
@@ -184,7 +188,7 @@ class Newton:
         )
         if self.hinge is not None:
             mass += np.einsum("ix,jx,xy->ijy", costs, costs, self.loss)
-            self.lean += self.hinge.at[:, None] * (costs @ self.sway)[:, None]
+            self.lean += [self.hinge.pull(part[:, None] * self.sway) for part in costs]
         if self.block.loose:
             mass[np.diag_indices(len(mass))] += 1 / self.theta["spare"]
         rows = [*self.stiff]
@@ -225,7 +229,7 @@ class Newton:
             return part
         parts = [part]
         if self.hinge is not None and task.budget is not None:
-            parts.append(-self.sway * (part if scalar is None else part - self.hinge.at[scalar]))
+            parts.append(-self.sway * (part if scalar is None else part - self.hinge.at[scalar, 0]))
         if task.border is not None:
             parts.append(task.border.by_output(part))
         if self.block.total is not None:
@@ -316,7 +320,7 @@ class Newton:
             self.stationary_u += np.outer(block.lower, duals["low"])
         if self.hinge is not None:
             self.stationary -= self.hinge.sign * duals["cut"]
-            self.stationary_u += self.hinge.sign * np.outer(self.hinge.at, duals["cut"].sum(axis=0))
+            self.stationary_u += self.hinge.sign * self.hinge.pull(duals["cut"])
             self.stationary_r = duals["excess"] + duals["cut"] + self._priced_r(budgets, p.means)
         matrix, excess = p.parts(task.allowed, task.hinged)
         self.rows = task.bounds - task.coupled(matrix, excess, p.scalars)
@@ -402,7 +406,7 @@ class Newton:
             own = to["excess"] + to["cut"] + self.stationary_r
             at_cut = self.hinge.sign * to["cut"] - self.sway * own
             push -= at_cut
-            scalars += np.outer(self.hinge.at, at_cut.sum(axis=0))
+            scalars += self.hinge.pull(at_cut)
         scalars += [np.einsum("xy,xy->y", part, push) for part in self.pull]
         push *= self.psi
         return push, None if own is None else self.loss * own + self.sway * push, scalars
@@ -420,7 +424,7 @@ class Newton:
             out += part * u
         if self.hinge is None or own is None:
             return out, None
-        return out, self.loss * own + self.sway * (out - self.hinge.at @ du)
+        return out, self.loss * own + self.sway * (out - self.hinge.threshold(du))
 
     def _solve(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
@@ -458,7 +462,7 @@ class Newton:
             slacks["below"] = _kept(np.subtract(block.upper @ du, dv), task.allowed)
         if self.hinge is not None and dr is not None:
             slacks["excess"] = dr
-            slacks["cut"] = _kept(dr - self.hinge.sign * (dv - self.hinge.at @ du), task.hinged)
+            slacks["cut"] = _kept(dr - self.hinge.sign * (dv - self.hinge.threshold(du)), task.hinged)
         if block.floored:
             slacks["low"] = low
         for name, slack in slacks.items():
@@ -479,15 +483,15 @@ def _kept(part: FloatArray, where: BoolArray | None) -> FloatArray:
     return part
 
 
-def _combined(parts: list[tuple[FloatArray, float]]) -> FloatArray:
-    """The sum of matrices times numbers, without a copy where one of them is all there is."""
-    terms = [(part, factor) for part, factor in parts if factor]
+def _combined(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """The sum of matrices times a number, or one a letter: no copy where one of them is all there is."""
+    terms = [(part, factor) for part, factor in parts if factor.any()]
     if not terms:
         return np.zeros_like(parts[0][0])
-    (first, number), *others = terms
-    out = first if number == 1 else number * first
+    (first, numbers), *others = terms
+    out = first if (numbers == 1).all() else numbers[:, None] * first
     for part, factor in others:
-        out = out + factor * part
+        out = out + factor[:, None] * part
     return out
 
 

@@ -131,7 +131,7 @@ def widened_point(task: Task, point: Point) -> Point:
         slacks["below"] = (block.upper - block.lower) @ scalars - slacks["above"]
     low = block.lower @ scalars
     if block.hinge is not None:
-        over = block.hinge.sign * (slacks["above"] + low - block.hinge.at @ scalars)
+        over = block.hinge.sign * (slacks["above"] + low - block.hinge.threshold(scalars))
         slacks["excess"] = np.maximum(slacks["excess"], over + slacks["cut"])
         slacks["cut"] = slacks["excess"] - over
     if block.floored:
@@ -286,7 +286,7 @@ def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: 
     if block.capped:
         slacks["below"] = _stood_in(block.upper @ scalars - matrix, task.allowed)
     if block.hinge is not None and excess is not None:
-        cut = excess - block.hinge.sign * (matrix - block.hinge.at @ scalars)
+        cut = excess - block.hinge.sign * (matrix - block.hinge.threshold(scalars))
         slacks["excess"], slacks["cut"] = _stood_in(excess.copy(), task.hinged), _stood_in(cut, task.hinged)
     if block.floored:
         slacks["low"] = low

@@ -21,7 +21,7 @@ from pmlopt.solvers.structured.points import Family, Point, centre
 
 Long = NDArray[np.longdouble]
 
-ALL_KINDS = (*KINDS, *WIDE[:5], "border", "short")
+ALL_KINDS = (*KINDS, *WIDE[:6], "border", "short")
 """Those whose unknowns are all there."""
 
 
@@ -59,7 +59,7 @@ def point_in(task: Task, rng: np.random.Generator, digits: float) -> Point:
         slacks = {"above": width * share, "below": width * (1 - share)}
     matrix = slacks["above"] + low
     if block.hinge is not None:
-        over = block.hinge.sign * (matrix - block.hinge.at @ scalars)
+        over = block.hinge.sign * (matrix - block.hinge.threshold(scalars))
         slacks["excess"] = np.maximum(over, 0.0) + spread(n, m) / m
         slacks["cut"] = slacks["excess"] - over
     if block.floored:
@@ -117,7 +117,7 @@ class Conditions:
             found["below"] = block.upper @ u - matrix
         if block.hinge is not None:
             found["excess"] = part["r"]
-            found["cut"] = part["r"] - block.hinge.sign * (matrix - block.hinge.at @ u)
+            found["cut"] = part["r"] - block.hinge.sign * (matrix - block.hinge.threshold(u))
         if block.floored:
             found["low"] = block.lower @ u
         return found | {name: part[name] for name in ("spare", "coupled") if name in part}
@@ -165,7 +165,7 @@ class Conditions:
         slopes = []
         if block.hinge is not None:
             in_p = in_p + block.hinge.sign * dual["cut"]
-            in_u = in_u - block.hinge.sign * np.outer(block.hinge.at, dual["cut"].sum(axis=0))
+            in_u = in_u - block.hinge.sign * block.hinge.pull(dual["cut"])
             in_r = -dual["excess"] - dual["cut"]
             if block.hinge.costs is not None:
                 in_r = in_r + block.hinge.costs.T @ part["z"]

@@ -19,7 +19,7 @@ from pmlopt.solvers.structured.interior_point import minimise
 from pmlopt.solvers.structured.newton import Newton, NewtonByOutputs
 from pmlopt.solvers.structured.points import Point, centre, narrowed, narrowed_point, widened_point
 
-KINDS = [kind for kind in (*ALL_KINDS, *WIDE[5:]) if kind not in ("border", "short")]
+KINDS = [kind for kind in (*ALL_KINDS, *WIDE[6:]) if kind not in ("border", "short")]
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 
