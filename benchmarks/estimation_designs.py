@@ -46,7 +46,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=10_000)
     parser.add_argument("--letters", type=int, default=16, help="Levels of education, the commonest.")
     parser.add_argument(
-        "--without-list", type=int, nargs="*", default=[20, 24, 32], help="Letters of designs without a list."
+        "--without-list",
+        type=int,
+        nargs="*",
+        default=[20, 24, 32, 60, 100],
+        help="Letters of designs without a list.",
     )
     arguments = parser.parse_args(argv)
     compare_prefix_sums()

@@ -81,6 +81,6 @@ def test_designs_from_the_shell(tmp_path: Path) -> None:
     for bad in (
         ("estimation-error:all",),
         ("estimation-error", "--minimise"),
-        ("estimation-error", "--outputs", "3"),
+        ("estimation-error", "--outputs", "a,b,c"),
     ):
         run("design", *options, "--utility", *bad, code=2)

@@ -64,27 +64,3 @@ def simplex_program(vector: FloatArray) -> StepProgram:
     """
     law = cp.Variable(len(vector), nonneg=True, name="law")
     return StepProgram(cp.Problem(cp.Minimize(cp.sum_squares(law - vector)), [cp.sum(law) == 1]), law)
-
-
-def entropy_program(vector: FloatArray, entropy: float) -> StepProgram:
-    """The law of at least a given entropy that has the largest product with a vector.
-
-    With a row of the conditional gradient as the vector it is the conditional step, linearised: the leakage
-    is convex in the row, so that the solution leaks no less.
-
-    Args:
-        vector: (R,).
-        entropy: t in nats, at most log R.
-
-    Source: [wu2026entropy, Algorithm 5], a softmax of a multiple of the vector.
-
-    Examples:
-        >>> import numpy as np
-        >>> program = entropy_program(np.array([3.0, 1.0, 1.0]), 0.9)
-        >>> value = program.problem.solve(solver="CLARABEL")
-        >>> program.law.value.round(4).tolist()
-        [0.6423, 0.1788, 0.1788]
-    """
-    law = cp.Variable(len(vector), nonneg=True, name="law")
-    certain = [cp.sum(law) == 1, cp.sum(cp.entr(law)) >= entropy]
-    return StepProgram(cp.Problem(cp.Maximize(vector @ law), certain), law)

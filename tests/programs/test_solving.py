@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import cvxpy as cp
@@ -568,14 +566,3 @@ class TestFailures:
         assert result.certificate.verify()
         assert np.isfinite(result.value)
         assert result.gap <= 1e-6
-
-
-def test_the_page_lists_the_methods_of_every_question() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "solvers.md").read_text("utf-8")
-    table = page.split("| question | methods", 1)[1].split("\n\n", 1)[0].splitlines()[2:]
-    assert len(table) == len(solving.QUESTIONS)
-    for line, question in zip(table, solving.QUESTIONS, strict=True):
-        _, _, automatic, by_name, _ = line.split("|")
-        told = set(re.findall("`([^`]+)`", automatic)), set(re.findall("`([^`]+)`", by_name))
-        rows = [{one.name for one in question.methods if one.automatic is kind} for kind in (True, False)]
-        assert (*told, "cvxpy" in by_name) == (*rows, question.by_cvxpy is not None), line

@@ -8,9 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed, sensitivities_of
-from pmlopt.programs.estimation.columns import with_constant
+from pmlopt.programs.estimation.bounds import (
+    Relaxation,
+    information_bound,
+    relaxed,
+    relaxed_bound,
+    sensitivities_of,
+)
+from pmlopt.programs.estimation.columns import MOST_LETTERS_RELAXED, with_constant
+from pmlopt.programs.estimation.fewer_outputs import fewest, merged, thinned
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
+from pmlopt.programs.estimation.moments import MomentProblem
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.outcome import Clock, Options
@@ -19,7 +27,8 @@ FEW = 500
 """Columns up to which all are weighed at once."""
 
 FEW_SEARCHED = 300
-"""Columns to start from without a list; a step of the interior point takes their number to the third."""
+"""Columns to start from without a list; a step of the interior point takes their number to the third. Of many
+letters they are all that are there, which are few and balanced."""
 
 MAX_ROUNDS = 200
 """Rounds after which generation stops; problems of 8 to 16 letters take 3 to 25."""
@@ -33,8 +42,9 @@ LARGEST_MISS = 1e-7
 SEARCHED = 1e-5
 """Worth of a column, as a share of the scale, below which a local search without a list need not go."""
 
-STALLED = 1e-6
-"""Decrease of the error in a round, as a share of the scale, at which a search without a list ends."""
+STALLED, STALLED_LARGE = 1e-6, 1e-3
+"""Decrease of the error in a round, as a share of the scale, at which a search without a list ends; of many
+letters as a share of the error."""
 
 SEARCH_SHARE = 0.5
 """Share of the time limit that a search without a list may take; the bound is proved in the rest."""
@@ -42,8 +52,12 @@ SEARCH_SHARE = 0.5
 ADDED_SHARE = 1e-5
 """Size of what is added to a workload that leaves frequencies out; the error is then off by about as much."""
 
-IDLE = 1e-8
-"""Weights up to this are taken for zero."""
+IDLE, DUST = 1e-8, 1e-6
+"""Weights up to the first are taken for zero, and up to the second, as a share of the largest, where that
+costs next to nothing: what one person in a million gets tells little, and makes lists of outputs long."""
+
+DUST_SHARE = 0.1
+"""Share of the allowed gap that leaving such outputs out may cost."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,8 +90,10 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         MethodError: the weights do not make a mechanism.
     """
     columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
+    large = len(p) > MOST_LETTERS_RELAXED
     listed, clock = columns.complete, options.clock if columns.complete else options.clock.part(SEARCH_SHARE)
-    chosen = _start(columns.exact, clock) if listed else _drawn(columns.inner.shape[1])
+    by_moments = None if listed else _by_moments(program)
+    chosen = _start(columns.exact, clock) if listed else _drawn(columns.inner.shape[1], large)
     kept = columns.inner[:, chosen][:, _spanning(columns.inner[:, chosen])]
     inner, steps, finished, message = columns.inner[:, chosen], 0, False, "the rounds or the time are used up"
     largest, proof, last = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p))), math.inf
@@ -95,8 +111,10 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
                 largest, proof = bound, (z, rho)
             done, least = error - largest <= 0.5 * allowed, 0.0
         else:
-            proof, done, last = (z, rho), last - error < STALLED * program.scale, error
-            least = max(allowed, SEARCHED * program.scale)
+            least_fall = STALLED_LARGE * error if large else STALLED * program.scale
+            bound = -np.inf if by_moments is None else by_moments[0]
+            done = error - bound <= 0.5 * allowed or (last - error < least_fall)
+            proof, last, least = (z, rho), error, max(allowed, SEARCHED * program.scale)
         if done or clock.late:
             finished = done
             break
@@ -104,7 +122,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             better = [search.improved(z, found.multipliers, clock) for search in columns.searches]
             exact, within = with_constant(p, better)
         worths = ((z.T @ exact) ** 2).sum(axis=0) - found.multipliers @ exact
-        added = np.argsort(-worths, kind="stable")[: ADDED * len(p)]
+        added = np.argsort(-worths, kind="stable")[: (1 if large else ADDED) * len(p)]
         added = added[worths[added] > least]
         fresh = within[:, added]
         known = (fresh[:, :, None] == inner[:, None, :]).all(axis=0).any(axis=1)
@@ -119,15 +137,76 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         inner = np.unique(np.hstack([kept, inner[:, used], fresh[:, ~known]]), axis=1)
     if finished:
         message = "no column that is known of is worth its cost"
-    relaxation = None
-    if not listed:
-        wanted, criterion = program.workload, program.criterion
-        relaxation = relaxed(p, wanted, criterion, columns.cones, information, options)
+    relaxation = None if listed else _proof(program, by_moments, error, information, options)
+    clean = _matrix(inner, found.weights, DUST * float(found.weights.max()))
+    lost = program.utility.value(program.prior, clean) - error
+    if lost <= DUST_SHARE * allowed and np.abs(clean.sum(axis=1) - 1).max() <= LARGEST_MISS:
+        matrix = clean
+    if program.most is not None and matrix.shape[1] > program.most:
+        matrix = _with_fewer_outputs(program, matrix, z, program.most, options.clock)
+        lost = program.utility.value(program.prior, matrix) - error
+        message += f"; the bound on the outputs costs {lost:.2g} of {error:.4g}"
     return Generated(matrix, *proof, finished, message, steps, relaxation)
 
 
-def _drawn(count: int) -> IntArray:
+def _by_moments(program: EstimationDesign) -> tuple[float, Relaxation] | None:
+    """The bound from second moments, and the numbers that prove it; None where letters have no two ends."""
+    cones = program.columns.cones
+    if len(cones) != 1 or not cones[0].ended:
+        return None
+    p, wanted, criterion = program.prior.pmf, program.workload, program.criterion
+    found = MomentProblem(cones[0], p, _of_full_rank(wanted)[-1], criterion).relaxation(wanted)
+    return None if found is None else (relaxed_bound(p, wanted, criterion, cones, found), found)
+
+
+def _proof(
+    program: EstimationDesign,
+    by_moments: tuple[float, Relaxation] | None,
+    error: float,
+    information: FloatArray,
+    options: Options,
+) -> Relaxation | None:
+    """The numbers of the best bound: from moments, or where they leave a gap on few letters, from more."""
+    p, wanted, criterion, cones = (
+        program.prior.pmf, program.workload, program.criterion, program.columns.cones
+    )  # fmt: skip
+    if by_moments is not None and (
+        len(p) > MOST_LETTERS_RELAXED or error - by_moments[0] <= program.allowed_gap(options.tolerance)
+    ):
+        return by_moments[1]
+    found = relaxed(p, wanted, criterion, cones, information, options)
+    if found is None or by_moments is None:
+        return found if by_moments is None else by_moments[1]
+    return max((found, by_moments[1]), key=lambda one: relaxed_bound(p, wanted, criterion, cones, one))
+
+
+def _with_fewer_outputs(
+    program: EstimationDesign, matrix: FloatArray, z: FloatArray, most: int, clock: Clock
+) -> FloatArray:
+    """The best that was found with so many outputs: merged, or some of the columns with weights of their own.
+
+    Raises:
+        MethodError: none of these tells enough.
+    """
+    p, gap = program.prior.pmf, 0.1 * program.allowed_gap(0.0)
+    few = fewest(matrix, p)
+    found = [few if few.shape[1] <= most else merged(few, p, z, most)]
+    known = few / (p @ few)
+    singled = program.columns.inner[:, np.unique(program.columns.inner.argmax(axis=1))]
+    for pool in (known, np.unique(np.hstack([known, singled]), axis=1), singled):
+        some = thinned(pool, lambda columns: _weighed(program, columns, gap, clock).weights, most)
+        if some is not None and (some[0] @ some[1]).all():
+            found.append(_matrix(*some))
+    errors = [program.utility.value(program.prior, one) for one in found]
+    if not min(errors) < np.inf:
+        raise MethodError(f"with {most} outputs the workload cannot be estimated: allow more")
+    return found[int(np.argmin(errors))]
+
+
+def _drawn(count: int, every: bool) -> IntArray:
     """The constant, and some of the columns to start from."""
+    if every:
+        return np.arange(count)
     return np.append(0, np.arange(1, count, -(-count // FEW_SEARCHED)))
 
 
@@ -190,9 +269,9 @@ def _inside(columns: FloatArray) -> FloatArray:
     return np.asarray(np.maximum(solved.x[:-1] + solved.x[-1], 1e-12))
 
 
-def _matrix(columns: FloatArray, weights: FloatArray) -> FloatArray:
+def _matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE) -> FloatArray:
     """The mechanism of some weights: without idle columns, and with rows that sum to one up to rounding."""
-    used = weights > IDLE
+    used = weights > idle
     kept, q = columns[:, used], weights[used]
     corrected = q + np.linalg.lstsq(kept, 1 - kept @ q, rcond=None)[0]
     return np.asarray(kept * (corrected if corrected.min() > 0 else q))

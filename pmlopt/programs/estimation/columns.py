@@ -44,6 +44,7 @@ class ColumnCone:
         mean: (N + S,) the prior, and zeros.
         size: an upper bound on |v|^2.
         forms: (N + S, N + S) symmetric, each with `v' form v >= 0` at the extreme columns.
+        ended: whether the first N rows are the lower ends of the letters, and the next N their upper ends.
     """
 
     letters: int
@@ -51,6 +52,7 @@ class ColumnCone:
     mean: FloatArray
     size: float
     forms: tuple[FloatArray, ...] = ()
+    ended: bool = True
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
@@ -126,7 +128,8 @@ def _of_ratios(p: FloatArray, ratios: Ratios) -> tuple[ColumnCone, ...] | None:
     above, below = (side.toarray() for side in ratios.differences)
     pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD) * below - above
     pairs = pairs / np.abs(pairs).max(axis=1, keepdims=True)
-    return (ColumnCone(n, np.vstack([np.eye(n), pairs]), p.copy(), float(1 / p.min()) ** 2),)
+    rows = np.vstack([np.eye(n), pairs])
+    return (ColumnCone(n, rows, p.copy(), float(1 / p.min()) ** 2, ended=False),)
 
 
 def _of_vertices(p: FloatArray, cone: Cone) -> tuple[ColumnCone, ...] | None:
@@ -200,7 +203,7 @@ class SetSearch(ColumnSearch):
 
     @cached_property
     def start(self) -> FloatArray:
-        sets = sets_to_start(len(self.p))
+        sets = sets_to_start(len(self.p), self._share())
         allowed, low, step = self._values((sets @ self.p)[:, None])
         return np.asarray((low + step * sets)[allowed[:, 0]])
 
@@ -222,6 +225,12 @@ class SetSearch(ColumnSearch):
     def batch(self, columns: FloatArray) -> Batch:
         sets = np.unique(_high(columns), axis=0)
         return Columns(self.family, sets, np.full(len(sets), -1))
+
+    def _share(self) -> float:
+        """The mass of the set at which the two values vary most."""
+        masses = np.linspace(0.005, 0.995, 199) * min(1.0, self.family.capacity)
+        allowed, _, step = self._values(masses)
+        return float(masses[np.where(allowed, masses * (1 - masses) * step**2, 0.0).argmax()])
 
     def _values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
         """Whether a set may have this mass, and the smaller value and the step; of the constant if not."""
@@ -249,9 +258,11 @@ class BoxSearch(ColumnSearch):
     @cached_property
     def start(self) -> FloatArray:
         """The best columns for some sets, and for directions at random."""
-        sets = sets_to_start(len(self.p)).astype(float)
+        share = (1 - self.family.low) / (self.family.high - self.family.low)
+        sets = sets_to_start(len(self.p), share).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
-        return self._filled(np.vstack([sets + 1e-3 * drawn, drawn]))
+        near = sets + 1e-3 * drawn
+        return self._filled(np.vstack([near, drawn]) if len(self.p) <= MOST_LETTERS_RELAXED else near)
 
     def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         sloped = self._filled(2 * columns @ form - pi)
@@ -341,8 +352,19 @@ class ProgramSearch(ColumnSearch):
         return Explicit(columns.T, self.raisable).distinct(self.cone.mean[: self.cone.letters])
 
 
-def sets_to_start(size: int) -> BoolArray:
-    """(K, N) sets of letters: all intervals, their complements, and as many that are drawn at random."""
+BASES, SWAPS = 4, 3000
+"""Sets of which all rotations are taken where letters are many, and how often two letters are swapped."""
+
+
+def sets_to_start(size: int, share: float) -> BoolArray:
+    """(K, N) sets of letters: all intervals, their complements, and as many that are drawn at random.
+
+    Of many letters it is the rotations of few sets of about a share of them, and each letter alone: for
+    equal masses their information has the sums of the squared Fourier coefficients as its eigenvalues, which
+    are made even by swapping letters (supplementary difference sets have them equal).
+    """
+    if size > MOST_LETTERS_RELAXED:
+        return _rotations(size, share)
     place = np.arange(size)
     intervals = np.array([(place >= i) & (place <= j) for i in range(size) for j in range(i, size)])
     drawn = np.random.default_rng(0).random((2 * len(intervals), size)) < 0.4
@@ -350,11 +372,29 @@ def sets_to_start(size: int) -> BoolArray:
     return np.asarray(sets[sets.any(axis=1) & ~sets.all(axis=1)])
 
 
+def _rotations(size: int, share: float) -> BoolArray:
+    rng, count = np.random.default_rng(0), min(max(round(share * size), 1), size - 1)
+    bases = np.array([rng.permutation(size) < count for _ in range(BASES)])
+    squares = np.abs(np.fft.rfft(bases, axis=1)[:, 1:]) ** 2
+    lost = float((1 / (squares.sum(axis=0) + 1e-9)).sum())
+    for which in rng.integers(BASES, size=SWAPS):
+        moved = bases[which].copy()
+        moved[rng.choice(np.flatnonzero(moved))] = False
+        moved[rng.choice(np.flatnonzero(~bases[which]))] = True
+        own = np.abs(np.fft.rfft(moved)[1:]) ** 2
+        now = float((1 / (squares.sum(axis=0) - squares[which] + own + 1e-9)).sum())
+        if now < lost:
+            bases[which], squares[which], lost = moved, own, now
+    turned = [np.roll(base, turn) for base in bases for turn in range(size)]
+    return np.unique(np.array([*turned, *np.eye(size, dtype=bool)]), axis=0)
+
+
 MOST_LISTED_COLUMNS = 300_000
 """Extreme columns up to which they are listed: 18 letters under LDP have 262,142."""
 
-MOST_LETTERS_RELAXED = 40
-"""Letters up to which a design is searched without a list, and bounded by a relaxation."""
+MOST_LETTERS_RELAXED, MOST_LETTERS_BY_MOMENTS = 40, 400
+"""Letters up to which a design is searched without a list, and bounded by a relaxation with all products of
+two rows; and those of columns between two ends, where the second moments of the letters are enough."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -398,13 +438,14 @@ def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
         batches = vertices(p, allowed, MOST_LISTED_COLUMNS)
     if batches is not None:
         return DesignColumns(*with_constant(p, batches))
-    cones = column_cones(p, allowed) if prior.size <= MOST_LETTERS_RELAXED else None
-    if cones is None:
+    cones = column_cones(p, allowed) if prior.size <= MOST_LETTERS_BY_MOMENTS else None
+    between = cones is not None and len(cones) == 1 and cones[0].ended and not isinstance(allowed, Cone)
+    if cones is None or not (between or prior.size <= MOST_LETTERS_RELAXED):
         raise ProgramError(
             f"under {privacy} there are more extreme columns on {prior.size} letters than the "
-            f"{MOST_LISTED_COLUMNS:,} that a design for estimation lists (without a list it takes up to "
-            f"{MOST_LETTERS_RELAXED} letters, and of sets of priors those with few vertices and l1 balls "
-            "inside the simplex): merge letters, or raise epsilon"
+            f"{MOST_LISTED_COLUMNS:,} that a design for estimation lists. Without a list it takes up to "
+            f"{MOST_LETTERS_BY_MOMENTS} under PML, LDP and LIP, and {MOST_LETTERS_RELAXED} under others, of "
+            "sets of priors those with few vertices and l1 balls inside the simplex: take one of these"
         )
     searches: tuple[ColumnSearch, ...]
     if isinstance(allowed, Cone | Ratios):

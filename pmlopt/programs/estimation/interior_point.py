@@ -122,7 +122,8 @@ def _central_path(problem: _Problem, start: FloatArray, gap: float, clock: Clock
     """Newton steps along the central path until what is missing is below the gap, or no step helps."""
     columns = problem.columns
     found = problem.gains(start)
-    assert found is not None, "columns that are white have a regular information"
+    if found is None:
+        raise np.linalg.LinAlgError("the information of the columns is singular")
     gains, curvature = found
     pi = np.asarray(np.linalg.lstsq(columns.T, gains, rcond=None)[0])
     slack = columns.T @ pi - gains

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, rounding_of, whole
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
@@ -33,6 +33,8 @@ class EstimationDesign(Design[EstimationCertificate]):
     Attributes:
         columns: all extreme columns of mean one under the prior.
         workload: (L, N) W.
+        most: outputs that the mechanism may have, where that was asked for. The bound is that of any number;
+            what fewer cost is in the gap.
 
     Source: [pukelsheim2006optimal, Chapter 9]; [grosse2024extremal, Theorem 1] (extreme columns).
 
@@ -46,6 +48,7 @@ class EstimationDesign(Design[EstimationCertificate]):
     utility: EstimationError
     columns: DesignColumns
     workload: FloatArray
+    most: int | None = None
 
     @property
     def criterion(self) -> Criterion:
@@ -88,8 +91,12 @@ def estimation_design(
     prior: Prior, privacy: Requirement, utility: EstimationError, outputs: object
 ) -> EstimationDesign:
     """Declare the design of experiments; see `design`."""
-    if outputs is not None:
-        raise ProgramError("the outputs of a design for estimation are part of its answer: leave them out")
+    if outputs is not None and not isinstance(outputs, int):
+        raise ProgramError(
+            "which outputs there are is part of the answer of a design for estimation: give the most that "
+            "there may be, or leave them out"
+        )
+    most = None if outputs is None else whole(outputs, "the number of outputs", ProgramError)
     workload = utility.combinations(prior)
     columns = design_columns(prior, privacy)
     rank = int(np.linalg.matrix_rank(columns.exact))
@@ -106,6 +113,7 @@ def estimation_design(
         outputs=None,
         columns=columns,
         workload=workload,
+        most=most,
     )
 
 

@@ -30,6 +30,9 @@ LEVEL_WIDTH = 1e-3
 LOWEST_SHARE = 1e-3
 """Share of the highest level at which a search for the least one begins."""
 
+DOUBLINGS = 6
+"""How often the level at which PML asks for nothing is doubled: LDP asks for something at every level."""
+
 
 def half_width(
     prior: PriorLike,
@@ -132,7 +135,8 @@ def level_needed(
         half_width: h, as for `people_needed`.
         confidence: with which the intervals hold together, in (0, 1).
         workload: as `estimate` takes it.
-        most: the largest level that is tried; left out, that of the prior, at which PML asks for nothing.
+        most: the largest level that is tried; left out, `-log min p`, at which PML asks for nothing, and
+            where that is not enough, as under LDP, up to 64 times as much.
         intervals: as for `people_needed`.
 
     Returns:
@@ -164,11 +168,16 @@ def level_needed(
             enough[level] = mechanism
         return level in enough
 
+    for _ in range(0 if most is not None else DOUBLINGS):
+        if narrow(highest):
+            break
+        highest *= 2
     if not narrow(highest):
         needed = people_needed(p, build(highest), width, share, combinations, intervals)
+        known = "that was given" if most is not None else f"that is tried: {2**DOUBLINGS} times -log min p"
         raise PrivacyError(
-            f"at the level {highest:.6g} nats, the largest that is tried, a half-width of {width:g} takes "
-            f"{needed} people, and there are {count}: ask for a larger half-width or a lower confidence"
+            f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
+            f"people, and there are {count}: ask for a larger half-width or a lower confidence"
         )
     low = LOWEST_SHARE * highest
     level = low if narrow(low) else halved(narrow, low, highest, LEVEL_WIDTH)

@@ -270,10 +270,15 @@ def test_the_proof_has_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) -> 
 def test_what_cannot_be_designed_is_refused() -> None:
     with pytest.raises(ProgramError, match="rank 1 for 2 letters"):
         design([0.5, 0.5], PML(0.0), EstimationError())
-    with pytest.raises(ProgramError, match=r"300,000 .* up to 40 letters"):
-        design(np.full(41, 1 / 41), LDP(1.0), EstimationError())
-    with pytest.raises(ProgramError, match="leave them out"):
-        design([0.5, 0.5], PML(0.5), EstimationError(), outputs=2)
+    with pytest.raises(ProgramError, match=r"300,000 .* up to 400 under PML"):
+        design(np.full(401, 1 / 401), LDP(1.0), EstimationError())
+    even = np.full(41, 1 / 41)
+    with pytest.raises(ProgramError, match="40 under others"):
+        design(even, PML(1.0, ConvexHull([even, even[::-1]])), EstimationError())
+    with pytest.raises(ProgramError, match="give the most that there may be"):
+        design([0.5, 0.5], PML(0.5), EstimationError(), outputs=["a", "b"])
+    with pytest.raises(ProgramError, match="number of outputs"):
+        design([0.5, 0.5], PML(0.5), EstimationError(), outputs=0)
     with pytest.raises(ProgramError, match="no constraints of your own"):
         design([0.5, 0.5], PML(0.5), EstimationError()).with_constraints()
     with pytest.raises(ProgramError, match="leave out the mechanism"):

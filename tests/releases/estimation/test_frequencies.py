@@ -202,6 +202,18 @@ def test_the_half_width_and_the_level_are_those_of_the_plan() -> None:
     assert 2 < level < 2.01
 
 
+def test_a_level_is_sought_above_that_at_which_pml_asks_for_nothing() -> None:
+    def response(level: float) -> FloatArray:
+        return randomized_response(2, level).matrix
+
+    # 600 people leave 0.05 where little is changed: e^eps / (e^eps - 1)^2 is small beside a quarter
+    level, mechanism = level_needed([0.5, 0.5], response, 600, 0.05)
+    assert level > math.log(2)
+    assert half_width([0.5, 0.5], mechanism, 600) <= 0.05
+    with pytest.raises(PrivacyError, match=r"44\.36\d* nats, the largest that is tried: 64 times -log min p"):
+        level_needed([0.5, 0.5], response, 300, 0.05)
+
+
 @pytest.mark.parametrize(
     ("change", "error", "message"),
     [

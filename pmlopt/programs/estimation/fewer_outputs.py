@@ -1,0 +1,86 @@
+"""A mechanism for estimation with fewer outputs: at no cost as far as that goes, then by leaving some out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.programs.program import MethodError
+
+TRIED = 8
+"""Columns of least weight that are left out in turn, where the rest cannot do without the first of them."""
+
+
+def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
+    """(N, L) some of the columns, scaled, with the information of all of them: L <= N (N + 1) / 2.
+
+    `sum_y q[y] lam_y lam_y' = J` for the columns lam_y of mean one is a linear program in q >= 0, of which a
+    vertex has no more columns than equations; J p = 1 are the rows. The matrix itself where none is found.
+    """
+    from scipy.optimize import linprog
+
+    q = p @ matrix
+    lifts = matrix / q
+    pairs = np.triu_indices(len(p))
+    products = lifts[pairs[0]] * lifts[pairs[1]]
+    scale = np.abs(products).max(axis=1, keepdims=True)
+    costs = np.random.default_rng(0).random(len(q))  # any vertex will do
+    solved = linprog(costs, A_eq=products / scale, b_eq=(products @ q) / scale[:, 0], method="highs-ds")
+    if solved.x is None:
+        return matrix
+    used = solved.x > 1e-12
+    kept = lifts[:, used]
+    law = solved.x[used] + np.linalg.lstsq(kept, 1 - kept @ solved.x[used], rcond=None)[0]
+    return np.asarray(kept * law) if law.min() > 0 else matrix
+
+
+def thinned(
+    columns: FloatArray, weigh: Callable[[FloatArray], FloatArray], most: int
+) -> tuple[FloatArray, FloatArray] | None:
+    """Some of the columns with their weights, at most so many; None where the way to them ends before.
+
+    Those of the least weight are left out, a quarter of what there is too much at a time, and the rest is
+    weighed again.
+    """
+
+    def weighed(kept: FloatArray) -> FloatArray | None:
+        try:
+            return weigh(kept)
+        except (MethodError, np.linalg.LinAlgError):
+            return None
+
+    weights = weighed(columns)
+    while weights is not None and columns.shape[1] > most:
+        order, many = np.argsort(weights, kind="stable"), (columns.shape[1] - most + 3) // 4
+        for out in ([order[:many]] if many > 1 else []) + list(order[:TRIED, None]):
+            fewer = np.delete(columns, out, axis=1)
+            weights = weighed(fewer)
+            if weights is not None:
+                columns = fewer
+                break
+    return None if weights is None else (columns, weights)
+
+
+def merged(matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, most: int) -> FloatArray:
+    """(N, most) outputs added up, two at a time, where that costs least.
+
+    With Z the derivative of the error, the outputs y and z together cost, to first order,
+    `q[y] q[z] / (q[y] + q[z]) |Z' (lam_y - lam_z)|^2`: the distance of Ward between the points Z' lam_y.
+
+    Source: [ward1963hierarchical].
+    """
+    out, law = matrix.copy(), p @ matrix
+    points = sensitivities.T @ (matrix / law)
+    while out.shape[1] > most:
+        squares = (points**2).sum(axis=0)
+        apart = squares[:, None] + squares - 2 * points.T @ points
+        costs = apart * law[:, None] * law / (law[:, None] + law)
+        np.fill_diagonal(costs, np.inf)
+        y, z = sorted(int(place) for place in np.unravel_index(costs.argmin(), costs.shape))
+        points[:, y] = (points[:, y] * law[y] + points[:, z] * law[z]) / (law[y] + law[z])
+        law[y] += law[z]
+        out[:, y] += out[:, z]
+        out, points, law = np.delete(out, z, 1), np.delete(points, z, 1), np.delete(law, z)
+    return out
