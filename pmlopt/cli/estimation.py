@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.prior import Prior
     from pmlopt.data.tables.labelled import Labelled
     from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
 
@@ -68,6 +69,10 @@ def estimate_command(
     least_fit: Annotated[
         float, Opt("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
     ] = 1e-6,
+    posterior: Annotated[
+        float | None,
+        Opt("Instead: means and credible intervals, the prior of MECHANISM being worth so many people."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Estimate frequencies from what was released.
@@ -99,7 +104,43 @@ def estimate_command(
         found = estimate(
             mechanism, counts, method, confidence, workload=workload, intervals=intervals, least_fit=least_fit
         )
-    _show(found, _independence(parts, found), as_json)
+    if posterior is None:
+        _show(found, _independence(parts, found), as_json)
+    else:
+        _show_posterior(found, _prior_of(mechanism_files), posterior, as_json)
+
+
+def _prior_of(files: Sequence[Path]) -> Prior | None:
+    """The prior that a single design was made for, if its file says so."""
+    from pmlopt.verification.verifying import read_any, saved_prior
+
+    if len(files) > 1:
+        return None
+    mechanism, beside = read_any(files[0])
+    return saved_prior(mechanism, beside, str(files[0])) if "prior" in beside else None
+
+
+def _show_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
+    """Print what is believed after the counts, and under which prior."""
+    if prior is not None and prior.labels != found.mechanism.inputs:
+        prior = None  # of a table with columns in clear
+    after = found.posterior(prior, worth)
+    what = "even frequencies" if prior is None else "the prior of the design"
+    rows = list(zip(after.letters, after.mean, after.standard_deviations, *after.intervals.T, strict=True))
+    if as_json:
+        names = ("letter", "mean", "standard_deviation", "lower", "upper")
+        told = [dict(zip(names, (row[0], *map(float, row[1:])), strict=True)) for row in rows]
+        echo_json({
+            "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
+            "estimates": told, "error": after.error.tolist(),
+        })  # fmt: skip
+        return
+    say(f"{found.people} people; {what} taken for what {worth:g} more people told in clear")
+    say(f"Each value is within its interval with a probability of {found.confidence:g}, after these counts.")
+    print_table(
+        ["letter", "mean", "standard deviation", "from", "to"],
+        [[_name(row[0]), *(f"{float(value):.4f}" for value in row[1:])] for row in rows],
+    )
 
 
 def _independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:

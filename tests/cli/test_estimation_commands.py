@@ -9,7 +9,7 @@ import pytest
 from cli.hostile import mechanism, write
 from commands import run_fully as run
 
-from pmlopt import PML, ExpectedLoss, Mechanism, Prior, design, estimate, solve
+from pmlopt import PML, EstimationError, ExpectedLoss, Mechanism, Prior, design, estimate, solve
 from pmlopt.model.utility.linear import hamming
 from pmlopt.releases.estimation import cross_mechanism, level_from_samples, people_needed
 
@@ -156,3 +156,20 @@ def test_zero_is_printed_as_0(tmp_path: Path) -> None:
         cells = run("estimate", stored, "--counts", path).stdout.split()
         assert "0" in cells
         assert not [cell for cell in cells if cell == "-0" or "e-" in cell]
+
+
+def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:
+    prior, file, counts = Prior.from_counts({"a": 7, "b": 3}), tmp_path / "m.json", tmp_path / "c.csv"
+    result = solve(design(prior, PML(0.3), EstimationError()))
+    result.save(file)
+    seen = dict.fromkeys(map(str, result.mechanism.outputs), 20)
+    counts.write_text("output,count\n" + "".join(f"{name},{count}\n" for name, count in seen.items()))
+    found = json.loads(run("estimate", file, "--counts", counts, "--posterior", "40", "--json").stdout)
+    assert found["prior"] == "the prior of the design"
+    wanted = estimate(result.mechanism, list(seen.values())).posterior(prior, 40)
+    assert [row["mean"] for row in found["estimates"]] == wanted.mean.tolist()
+    response, rows = tmp_path / "response.csv", tmp_path / "rows.csv"
+    response.write_text("x,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
+    rows.write_text("x,count\nno,60\nyes,40\n")
+    told = run("estimate", response, "--counts", rows, "--posterior", "2").output
+    assert "even frequencies taken for what 2 more people told in clear" in told

@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, label_key, places_of, real
 from pmlopt.core.display import pandas
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
-from pmlopt.data.prior import PriorLike
+from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
 from pmlopt.errors import InputError, MechanismError, SolverError
 from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
@@ -21,6 +21,7 @@ from pmlopt.model.utility.estimation_error import Workload, workload_rows
 from pmlopt.releases.estimation.intervals import (
     GoodnessOfFit,
     bernstein_width,
+    confidence_of,
     exact_intervals,
     goodness_of_fit,
     moments,
@@ -29,6 +30,7 @@ from pmlopt.releases.estimation.intervals import (
     wald_ends,
     whole_counts,
 )
+from pmlopt.releases.estimation.posterior import Posterior, posterior_draws
 from pmlopt.releases.joint import compose_attributes
 
 Counts: TypeAlias = Numbers | Labelled
@@ -276,6 +278,51 @@ class Estimate:
         width = bernstein_width(variances * n / max(n - 1, 1), span, n, (1 - confidence) / count)
         return np.column_stack([values - width, values + width])
 
+    def posterior(
+        self, prior: PriorLike | None = None, people: float | None = None, *, seed: int = 0
+    ) -> Posterior:
+        """What is believed after these counts, if the frequencies are from a Dirichlet law.
+
+        Its weights are `people` times the prior's frequencies: it counts as much as that many people who told
+        the truth. The means are sampled, to a twentieth of the posterior's spread (`error`).
+
+        Args:
+            prior: the frequencies that are expected; left out, even ones.
+            people: how many people the prior is worth, above 0; left out, half the number of letters, which
+                with even frequencies is the law of Jeffreys for data in clear.
+            seed: of the sampling; the same seed gives the same answer.
+
+        Raises:
+            MechanismError: the prior has other letters.
+            InputError: the number of people is not positive.
+            SolverError: the sampling did not become precise.
+
+        Source: [gelman2013bayesian, Section 3.4] (the Dirichlet law of frequencies).
+
+        Examples:
+            >>> clear = estimate(np.eye(2), [7, 3])
+            >>> found = clear.posterior(people=2)  # uniform: the mean is (7 + 1) / (10 + 2)
+            >>> bool(abs(found.mean[0] - 8 / 12) <= 4 * found.error[0])
+            True
+        """
+        known = Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs) if prior is None else prior
+        p = paired(known, self.mechanism)[0].pmf
+        worth = (
+            len(p) / 2 if people is None else real(people, "the people that the prior is worth", InputError)
+        )
+        if worth <= 0:
+            raise InputError(f"the prior is worth {worth:g} people: give a number above 0")
+        draws, error = posterior_draws(self.mechanism.matrix, self.counts, worth * p, self.combinations, seed)
+        return Posterior(
+            letters=self.letters,
+            mean=draws.mean(axis=0),
+            standard_deviations=draws.std(axis=0),
+            error=error,
+            concentration=worth * p,
+            confidence=self.confidence,
+            draws=draws,
+        )
+
     def summary(self) -> Any:
         """A pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each letter.
 
@@ -456,14 +503,6 @@ def _clear_or_released(column: MechanismLike | Sequence[Label]) -> Mechanism:
     if not all(isinstance(name, Hashable) for name in names):  # rows of a matrix
         return as_mechanism(column)  # type: ignore[arg-type]
     return Mechanism(np.eye(len(names)), names, names)
-
-
-def confidence_of(value: float) -> float:
-    """Check a confidence in (0, 1), and return it as a float."""
-    share = real(value, "the confidence", InputError)
-    if not 0 < share < 1:
-        raise InputError(f"the confidence is {share:g}: give a probability in (0, 1), such as 0.95")
-    return share
 
 
 def _smoothed(matrix: FloatArray, counts: IntArray) -> FloatArray:

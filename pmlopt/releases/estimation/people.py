@@ -14,10 +14,11 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.measures.estimable import estimable
 from pmlopt.model.utility.estimation_error import Workload, workload_matrix
-from pmlopt.releases.estimation.frequencies import Intervals, confidence_of, unbiased_weights
+from pmlopt.releases.estimation.frequencies import Intervals, unbiased_weights
 from pmlopt.releases.estimation.intervals import (
     bernstein_people,
     bernstein_width,
+    confidence_of,
     moments,
     normal_quantile,
     score_ends,

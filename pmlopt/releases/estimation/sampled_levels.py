@@ -13,8 +13,7 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.tables.labelled import Numbers, table
 from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.model.uncertainty.confidence import binomial_intervals
-from pmlopt.releases.estimation.frequencies import confidence_of
-from pmlopt.releases.estimation.intervals import whole_counts
+from pmlopt.releases.estimation.intervals import confidence_of, whole_counts
 
 Measure = Literal["pml", "ldp"]
 SampleTable: TypeAlias = Numbers

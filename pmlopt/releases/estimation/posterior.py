@@ -1,0 +1,185 @@
+"""Frequencies after what was released, under a Dirichlet prior: means and credible intervals, by sampling."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label
+from pmlopt.errors import SolverError
+from pmlopt.releases.estimation.intervals import confidence_of
+
+CHAINS = 64
+"""Chains that run side by side: their means tell the error of the mean of all."""
+
+BLOCK, MOST_STEPS = 200, 30_000
+"""Points of each chain after which the error is looked at, of which the first half is forgotten; and the
+steps at which sampling is given up."""
+
+LETTERS_A_STEP = 16
+"""For each so many letters a point of a chain is one step more from the last that is kept."""
+
+PRECISE = 0.05
+"""Error of each mean, as a share of the posterior's standard deviation, at which sampling ends: as of 400
+draws that are independent."""
+
+SHRINKS = 60
+"""Halvings, roughly, of a slice before a step is left out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """What is believed of frequencies, or of combinations of them, after what was released.
+
+    Attributes:
+        letters: the K inputs, or the names of the rows of the workload.
+        mean, standard_deviations: (K,) of the posterior.
+        error: (K,) the standard error of `mean` by sampling.
+        concentration: (N,) the weights of the Dirichlet prior.
+        confidence: of `intervals`.
+        draws: (S, K) of the posterior, by which all the others are found.
+    """
+
+    letters: tuple[Label, ...]
+    mean: FloatArray
+    standard_deviations: FloatArray
+    error: FloatArray
+    concentration: FloatArray
+    confidence: float
+    draws: FloatArray = field(repr=False)
+
+    @property
+    def intervals(self) -> FloatArray:
+        """(K, 2) credible intervals, each by itself, with the same chance on either side."""
+        return self.credible_interval(self.confidence)
+
+    def credible_interval(self, confidence: float) -> FloatArray:
+        """(K, 2) the quantiles of the posterior at `(1 - confidence) / 2` on either side.
+
+        Raises:
+            InputError: the confidence is outside (0, 1).
+        """
+        tail = (1 - confidence_of(confidence)) / 2
+        return np.asarray(np.quantile(self.draws, [tail, 1 - tail], axis=0).T)
+
+
+def posterior_draws(
+    matrix: FloatArray, counts: IntArray, concentration: FloatArray, combinations: FloatArray, seed: int
+) -> tuple[FloatArray, FloatArray]:
+    """Draws of W f from the density `prod_y (f P)[y]^counts[y] prod_x f[x]^(a[x] - 1)` on the simplex.
+
+    Chains take steps along lines: each draws a direction, and then a point on the line within the simplex at
+    which the density is above a level drawn below it here. Directions are those in which one covariance, that
+    of the counts and the prior together, is even, and those between two letters, in turn. Lines and levels
+    leave the density as it is, whatever the directions are.
+
+    Args:
+        matrix: (N, M).
+        counts: (M,) of the outputs.
+        concentration: (N,) a > 0.
+        combinations: (K, N) W.
+        seed: of the generator.
+
+    Returns:
+        (S, K) the draws, and (K,) the standard errors of their means.
+
+    Raises:
+        SolverError: the errors are still too large after the last step.
+
+    Source: [neal2003slice] (slices, found by shrinking an interval).
+    """
+    n = len(matrix)
+    if n == 1:
+        return np.repeat(combinations.T, 2, axis=0), np.zeros(len(combinations))
+    rng, seen = np.random.default_rng(seed), counts > 0
+    columns, observed = matrix[:, seen], counts[seen].astype(float)
+    points = _start(rng, matrix, counts, concentration)
+    axes = _even_directions(columns, observed, concentration, points.mean(axis=0))
+    kept: list[FloatArray] = []
+    thin = 1 + n // LETTERS_A_STEP
+    for step in range(1, max(MOST_STEPS, 2 * BLOCK * thin) + 1):
+        between = step % 2 == 0
+        towards = _between_letters(rng, n) if between else rng.normal(size=(CHAINS, n - 1)) @ axes.T
+        points = _moved(rng, points, towards, columns, observed, concentration)
+        if step % thin == 0:
+            kept.append(points @ combinations.T)
+        if step % (BLOCK * thin) or step == BLOCK * thin:
+            continue
+        late = np.array(kept[len(kept) // 2 :])  # (steps, chains, K)
+        spread, means = late.std(axis=(0, 1)), late.mean(axis=0)
+        errors = means.std(axis=0, ddof=1) / np.sqrt(CHAINS)
+        if (errors <= PRECISE * spread + 1e-15).all():
+            return late.reshape(-1, late.shape[2]), errors
+    raise SolverError(
+        f"the posterior was not sampled to a twentieth of its spread in {step} steps: ask for a workload of "
+        "few rows, or take the intervals of `estimate`, which need no sampling"
+    )
+
+
+def _start(
+    rng: np.random.Generator, matrix: FloatArray, counts: IntArray, concentration: FloatArray
+) -> FloatArray:
+    """(CHAINS, N) points of the simplex: one step of expectation from points all over it."""
+    wide = rng.dirichlet(np.full(len(matrix), 1.0), CHAINS)
+    law = wide @ matrix
+    told = wide * (np.divide(counts, law, out=np.zeros_like(law), where=law > 0) @ matrix.T) + concentration
+    return np.asarray(np.maximum(told / told.sum(axis=1, keepdims=True), 1e-300))
+
+
+def _even_directions(
+    columns: FloatArray, observed: FloatArray, concentration: FloatArray, centre: FloatArray
+) -> FloatArray:
+    """(N, N - 1) a root of the covariance at a point, of counts and prior, within the simplex."""
+    law = centre @ columns
+    precision = (columns * (observed / law**2)) @ columns.T
+    precision += np.diag((concentration + 1) / np.maximum(centre, 1e-12))
+    across = np.linalg.qr(np.column_stack([np.ones(len(centre)), np.eye(len(centre))[:, 1:]]))[0][:, 1:]
+    sizes, axes = np.linalg.eigh(across.T @ precision @ across)
+    return np.asarray(across @ (axes / np.sqrt(np.maximum(sizes, 1e-300))))
+
+
+def _between_letters(rng: np.random.Generator, n: int) -> FloatArray:
+    """(CHAINS, N) directions from one letter to another, each drawn by itself."""
+    chains = np.arange(CHAINS)
+    one = rng.integers(n, size=CHAINS)
+    other = (one + rng.integers(1, n, size=CHAINS)) % n
+    towards = np.zeros((CHAINS, n))
+    towards[chains, one], towards[chains, other] = 1.0, -1.0
+    return towards
+
+
+def _moved(
+    rng: np.random.Generator,
+    points: FloatArray,
+    towards: FloatArray,
+    columns: FloatArray,
+    observed: FloatArray,
+    concentration: FloatArray,
+) -> FloatArray:
+    """(CHAINS, N) each point moved along its line, by slice sampling within the simplex."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios = -points / towards
+    most = np.where(towards < 0, ratios, np.inf).min(axis=1)
+    least = np.where(towards > 0, ratios, -np.inf).max(axis=1)
+    laws, slopes = points @ columns, towards @ columns
+
+    def heights(at: FloatArray) -> FloatArray:
+        moved = points + at[:, None] * towards
+        with np.errstate(divide="ignore", invalid="ignore"):
+            told = np.log(laws + at[:, None] * slopes) @ observed
+            found = told + np.log(moved) @ (concentration - 1)
+        return np.asarray(np.where((moved > 0).all(axis=1), found, -np.inf))
+
+    levels = heights(np.zeros(CHAINS)) - rng.exponential(size=CHAINS)
+    at, left = np.zeros(CHAINS), np.ones(CHAINS, dtype=bool)
+    for _ in range(SHRINKS):
+        tried = np.where(left, least + (most - least) * rng.random(CHAINS), at)
+        inside: BoolArray = heights(tried) > levels
+        at = np.where(left & inside, tried, at)
+        left &= ~inside
+        if not left.any():
+            break
+        most = np.where(left & (tried > 0), tried, most)
+        least = np.where(left & (tried <= 0), tried, least)
+    return np.asarray(points + at[:, None] * towards)
