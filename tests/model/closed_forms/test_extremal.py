@@ -168,7 +168,7 @@ def test_uniform_is_optimal_for_mutual_information(size: int, epsilon: float) ->
     assert value == pytest.approx(best_information(prior, min(epsilon, math.log(size))), abs=1e-9)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 10, 49, 93])
+@pytest.mark.parametrize("size", [1, 2, 3, 5, 10, 49])
 def test_k_singular_is_uniform_at_log_n_over_k(size: int) -> None:
     for k in range(1, size + 1):
         singular = k_singular(size, k)

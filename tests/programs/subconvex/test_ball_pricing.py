@@ -67,7 +67,7 @@ def test_no_plateau_exceeds_its_bound(seed: int) -> None:
         assert worths[plateau].max(initial=-math.inf) <= bound + 1e-12
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_the_best_plateau_is_found_and_bounded(seed: int) -> None:
     rng = np.random.default_rng([2, seed])
     keep = float(rng.uniform(0.1, 0.6))
@@ -102,7 +102,7 @@ def test_too_many_plateaus_or_a_wide_ball_are_left_to_others() -> None:
     assert KindPricer.plateaus(np.full(5, 1 / 5), 0.1, 0.3) is None
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("size", "epsilon", "radius"), [(14, 2.0, 0.05), (18, 1.0, 0.02), (20, 2.0, 0.05)])
 def test_few_letters_over_a_ball_are_proved(seed: int, size: int, epsilon: float, radius: float) -> None:
     p = np.random.default_rng(seed).dirichlet(np.ones(size))

@@ -184,7 +184,6 @@ def mixed_case() -> tuple[Query, FloatArray, FloatArray]:
 MIXED, MIXED_LOSS, MIXED_LAW = mixed_case()
 TILTED = np.array([[[4, 2], [2, 1]], [[2, 1], [1, 3]]]) / 16
 CASES: dict[str, tuple[Query, Any, Any, float, float]] = {
-    "sum mod 3 of two": (ModularSum(2, 3), None, None, 0.2, 0.7),
     "sum mod 3 of three": (ModularSum(3, 3), None, None, 0.3, 1.0),
     "ternary records": (TERNARY, None, None, 0.3, 1.3),
     "quadratic": (Quadratic(3), None, None, 0.3, 1.0),
@@ -293,7 +292,7 @@ def past(n: int, share: float) -> float:
 
 
 @pytest.mark.parametrize(("share", "distortion"), [(-1.0, 0.02), (-1.0, 0.3), (0.4, 0.02), (0.7, 0.3)])
-@pytest.mark.parametrize("n", [2, 3, 4, 10_000])
+@pytest.mark.parametrize("n", [2, 4, 10_000])
 def test_parity_is_solved_by_its_symmetric_channel(n: int, share: float, distortion: float) -> None:
     result = leakage_at(ModularSum(n, 2), distortion, past(n, share))
     expected = parity_leakage(n, distortion, past(n, share))
@@ -314,8 +313,7 @@ def test_distortion_of_a_parity_against_an_adversary_who_may_know_all(n: int, le
     assert result.certificate.leakage <= leakage
 
 
-@pytest.mark.parametrize("distortion", [0.05, 0.3])
-@pytest.mark.parametrize("b", [0.0, 1.7])
+@pytest.mark.parametrize(("distortion", "b"), [(0.3, 0.0), (0.05, 1.7)])
 def test_each_problem_undoes_the_other(distortion: float, b: float) -> None:
     leakage = leakage_at(PARITY, distortion, b).value
     assert distortion_at(PARITY, leakage, b).value == pytest.approx(distortion, abs=1e-4)

@@ -62,10 +62,12 @@ def test_slacks_are_differences_again_and_no_smaller(kind: str, seed: int) -> No
     narrow = narrowed_point(point_in(task, rng, 4.0))
     found = widened_point(task, narrow)
     conditions = Conditions(task, found)
+    hinge = task.block.hinge  # thresholds of letters of small masses are large, and so is their rounding
+    size = 1.0 if hinge is None else max(1.0, float(np.abs(hinge.threshold(found.scalars)).max()))
     for name, slack in conditions.slacks(conditions.parts(conditions.stacked(found))).items():
         assert slack.astype(float) == pytest.approx(found.slacks[name], rel=1e-12, abs=1e-14)
         assert (found.slacks[name] >= narrow.slacks[name].astype(float) - 1e-14).all()
-        assert found.slacks[name] == pytest.approx(narrow.slacks[name], abs=1e-5)
+        assert found.slacks[name] == pytest.approx(narrow.slacks[name], abs=1e-5 * size)
 
 
 @kinds
