@@ -53,6 +53,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "solvers": Benchmark("solve beside plain cvxpy with each installed solver"),
     "small": Benchmark("processes of the command, and designs on few letters beside cvxpy"),
     "qif_compare": Benchmark("LDP designs beside the library qif"),
+    "estimation_peers": Benchmark("frequencies by multi-freq-ldpy and pure-ldp, and by designs"),
     "interval_coverage": Benchmark("how often the intervals of estimates hold"),
     "growth": Benchmark("every kind of problem over its size"),
     "structured_kinds": Benchmark("the kinds of the structured interior point beside PML"),

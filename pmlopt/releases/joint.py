@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -400,3 +401,40 @@ class OutcomeSearch:
 def _least_ratios(logs: FloatArray) -> FloatArray:
     """(x, x') the least `log P[x',y] / P[x,y]` over the outputs y that x can emit."""
     return np.array([(logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs])
+
+
+def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
+    """The mechanism of pairs: two columns released independently, or one released and one left clear.
+
+    The Kronecker product `P[(a, b), (y, z)] = P1[a, y] P2[b, z]`, labelled by pairs. `estimate` of it takes
+    counts of pairs of outputs and gives the cross table of the inputs, row by row:
+    `found.frequencies.reshape(N1, N2)`.
+
+    Args:
+        first: (N1, M1).
+        second: (N2, M2), or the N2 labels of a column that is left clear.
+
+    Raises:
+        MechanismError: it is neither, or the product is too large to list.
+
+    Examples:
+        >>> import numpy as np
+        >>> from pmlopt import Mechanism, estimate
+        >>> smokes = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> pairs = cross_mechanism(smokes, ["f", "m"])
+        >>> counts = {("no", "f"): 300, ("yes", "f"): 200, ("no", "m"): 200, ("yes", "m"): 300}
+        >>> estimate(pairs, counts).frequencies.reshape(2, 2).round(9)
+        array([[0.35, 0.15],
+               [0.15, 0.35]])
+    """
+    return compose_attributes([as_mechanism(first), _clear_or_released(second)])
+
+
+def _clear_or_released(column: MechanismLike | Sequence[Label]) -> Mechanism:
+    """A mechanism as it is; of labels the one that releases each as it is."""
+    if isinstance(column, Mechanism | str) or not isinstance(column, Iterable):
+        return as_mechanism(column)
+    names: tuple[Any, ...] = tuple(column)
+    if not all(isinstance(name, Hashable) for name in names):  # rows of a matrix
+        return as_mechanism(column)  # type: ignore[arg-type]
+    return Mechanism(np.eye(len(names)), names, names)

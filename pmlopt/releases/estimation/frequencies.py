@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypeAlias, cast, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, label_key, places_of, real
+from pmlopt.core.arrays import (
+    FloatArray,
+    IntArray,
+    Label,
+    Positions,
+    few,
+    float_array,
+    label_key,
+    places_of,
+    real,
+    whole,
+)
 from pmlopt.core.display import pandas
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.tables.labelled import Labelled, Numbers, column, vector
-from pmlopt.errors import InputError, MechanismError, SolverError
+from pmlopt.errors import InputError, MechanismError, PriorError, SolverError
 from pmlopt.measures.estimable import RANK_TOLERANCE, estimable
 from pmlopt.model.utility.estimation_error import Workload, workload_rows
 from pmlopt.releases.estimation.intervals import (
@@ -31,7 +42,6 @@ from pmlopt.releases.estimation.intervals import (
     whole_counts,
 )
 from pmlopt.releases.estimation.posterior import Posterior, posterior_draws
-from pmlopt.releases.joint import compose_attributes
 
 Counts: TypeAlias = Numbers | Labelled
 
@@ -116,7 +126,7 @@ def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArr
     return weights
 
 
-def weighted_covariance(weights: FloatArray, law: FloatArray, people: int) -> FloatArray:
+def weighted_covariance(weights: FloatArray, law: FloatArray, people: float) -> FloatArray:
     """(K, K) the covariance `V (diag q - q q') V' / n` of weighted shares of n draws from a law."""
     centred = weights - (weights @ law)[:, None]
     return np.asarray((centred * law) @ centred.T / people)
@@ -197,6 +207,8 @@ class Estimate:
         frequencies: (K,) the estimates W f.
         covariance: (K, K) of the estimates.
         people: n.
+        effective: as many people drawn alike tell as much: n, and of a weighted sample less (Kish).
+        total: n, or what the weights add up to.
         confidence: with which `intervals` hold together.
         method, kind: of the estimates and of the intervals.
         log_likelihood: of the most likely frequencies of the inputs, `sum_y c[y] log (f P)[y]`.
@@ -207,13 +219,15 @@ class Estimate:
     frequencies: FloatArray
     covariance: FloatArray
     people: int
+    effective: float
+    total: float
     confidence: float
     method: Estimator
     kind: Intervals
     log_likelihood: float
     fit: GoodnessOfFit
     mechanism: Mechanism = field(repr=False)
-    counts: IntArray = field(repr=False)
+    counts: IntArray | FloatArray = field(repr=False)
     combinations: FloatArray = field(repr=False)
     weights: FloatArray = field(repr=False)
     law: FloatArray = field(repr=False)
@@ -226,8 +240,8 @@ class Estimate:
 
     @property
     def totals(self) -> FloatArray:
-        """(K,) the estimates as numbers of people, or as sums over them: n times the frequencies."""
-        return np.asarray(self.people * self.frequencies)
+        """(K,) the estimates as numbers of people, or as sums over them: `total` times the frequencies."""
+        return np.asarray(self.total * self.frequencies)
 
     @cached_property
     def intervals(self) -> FloatArray:
@@ -261,7 +275,9 @@ class Estimate:
 
     def _ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
         """The intervals of a kind, before what frequencies can give is looked at."""
-        matrix, n = self.mechanism.matrix, self.people
+        matrix, n = self.mechanism.matrix, self.effective
+        if kind in ("bernstein", "exact"):
+            self._check_alike(f"the intervals {kind!r}")
         quantile, shares = normal_quantile(confidence, count), self.counts / n
         if kind == "wald":
             return wald_ends(self.frequencies, n * np.diag(self.covariance), n, quantile)
@@ -269,14 +285,61 @@ class Estimate:
             _, variances, thirds = moments(self.weights, self.law)
             return score_ends(self.weights @ shares, variances, thirds, n, quantile)
         if kind == "exact":
-            return exact_intervals(matrix, self.counts, self.combinations, self.weights, confidence)
+            return exact_intervals(
+                matrix, self.counts.astype(np.int64), self.combinations, self.weights, confidence
+            )
         # weights that the counts have no part in
         law = matrix.mean(axis=0) if self.expected is None else self.expected @ matrix
         fixed = unbiased_weights(matrix, self.combinations, law)
         values, variances, _ = moments(fixed, shares)
         span = np.ptp(fixed[:, self.mechanism.support], axis=1)
-        width = bernstein_width(variances * n / max(n - 1, 1), span, n, (1 - confidence) / count)
+        width = bernstein_width(variances * n / max(n - 1, 1), span, self.people, (1 - confidence) / count)
         return np.column_stack([values - width, values + width])
+
+    def bootstrap_interval(
+        self,
+        confidence: float | None = None,
+        *,
+        samples: int = 1_000,
+        simultaneous: bool = False,
+        seed: int = 0,
+    ) -> FloatArray:
+        """(K, 2) percentile intervals: the counts are drawn again from their shares, and estimated again.
+
+        They hold about as often as they say for many people; near zero less often, as `kind="wald"`.
+
+        Args:
+            confidence: that of each interval, or of all at once; left out, that of the estimate.
+            samples: how often they are drawn.
+            simultaneous: whether all are to hold at once (Bonferroni).
+            seed: the same seed gives the same intervals.
+
+        Raises:
+            InputError: the confidence is outside (0, 1), or there is no sample.
+
+        Source: [efron1993introduction, Section 13.3].
+
+        Examples:
+            >>> response = [[0.75, 0.25], [0.25, 0.75]]
+            >>> estimate(response, [600, 400]).bootstrap_interval().round(1)[0].tolist()
+            [0.6, 0.8]
+        """
+        share = self.confidence if confidence is None else confidence_of(confidence)
+        tail = (1 - share) / 2 / (len(self.combinations) if simultaneous else 1)
+        again = np.random.default_rng(seed).multinomial(
+            round(self.effective), self.counts / self.counts.sum(), whole(samples, "the samples", InputError)
+        )
+        if self.method == "linear":
+            drawn = again @ self.weights.T / again.sum(axis=1, keepdims=True)
+        else:
+            found = [most_likely(self.mechanism.matrix, one.astype(float)) for one in again]
+            drawn = np.array(found) @ self.combinations.T
+        return np.asarray(np.quantile(drawn, [tail, 1 - tail], axis=0).T)
+
+    def _check_alike(self, what: str) -> None:
+        """Raise where people count by weights, of which the guarantee of what is asked for knows nothing."""
+        if self.effective != self.people:
+            raise InputError(f"{what} are for people who are drawn alike: of a weighted sample take 'score'")
 
     def posterior(
         self, prior: PriorLike | None = None, people: float | None = None, *, seed: int = 0
@@ -305,6 +368,7 @@ class Estimate:
             >>> bool(abs(found.mean[0] - 8 / 12) <= 4 * found.error[0])
             True
         """
+        self._check_alike("posteriors")
         known = Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs) if prior is None else prior
         p = paired(known, self.mechanism)[0].pmf
         worth = (
@@ -312,7 +376,9 @@ class Estimate:
         )
         if worth <= 0:
             raise InputError(f"the prior is worth {worth:g} people: give a number above 0")
-        draws, error = posterior_draws(self.mechanism.matrix, self.counts, worth * p, self.combinations, seed)
+        draws, error = posterior_draws(
+            self.mechanism.matrix, self.counts.astype(np.int64), worth * p, self.combinations, seed
+        )
         return Posterior(
             letters=self.letters,
             mean=draws.mean(axis=0),
@@ -344,6 +410,7 @@ def estimate(
     confidence: float = 0.95,
     *,
     released: Iterable[Label] | None = None,
+    weights: Iterable[float] | None = None,
     workload: Workload = None,
     intervals: Intervals = "score",
     expected: PriorLike | None = None,
@@ -369,6 +436,9 @@ def estimate(
         method: "ml" or "linear".
         confidence: with which `intervals` hold all true values at once, in (0, 1).
         released: the released column in place of the counts, one output for each person.
+        weights: with `released`, how many of the population a person stands for, by position. Errors, and the
+            test of fit, are then of `(sum w)^2 / sum w^2` people, which is about right where weights have
+            nothing to do with the answers [kish1965survey].
         workload: what is estimated: a (K, N) matrix W of combinations W f, a frame with the letters in its
             columns, or the name of one, such as "prefix" or "mean" (`pmlopt.utility.workload_matrix`); left
             out, the N frequencies.
@@ -382,7 +452,7 @@ def estimate(
     Raises:
         MechanismError: the mechanism's rank does not allow what is asked for, and the message says what it
             allows; an output is unknown; or no frequencies agree with the counts.
-        PriorError: a count is negative or not a whole number, or there are no people.
+        PriorError: a count or weight is negative, a count is not a whole number, or there are no people.
         UtilityError: the workload does not fit the letters.
         InputError: the confidence is outside (0, 1), or an option is unknown.
 
@@ -412,9 +482,14 @@ def estimate(
         raise InputError(f"the method {method!r} is not known: use 'ml' or 'linear'")
     names, combinations = workload_rows(workload, m.inputs)
     likely = None if expected is None else paired(expected, m)[0].pmf
-    seen = observed(m, counts, released)
+    if weights is not None and released is not None:
+        released = list(released)
+    seen: IntArray | FloatArray = observed(m, counts, released)
     estimable(m).check(combinations)
-    people = int(seen.sum())
+    number = int(seen.sum())
+    people, total = float(number), float(number)
+    if weights is not None:
+        seen, people, total = _weighted(m, released, weights)
     f = most_likely(m.matrix, seen.astype(float))
     fit = goodness_of_fit(m.matrix, seen, f)
     _judge(fit, least_fit)
@@ -431,7 +506,9 @@ def estimate(
         letters=names,
         frequencies=values,
         covariance=weighted_covariance(weights, law, people),
-        people=people,
+        people=number,
+        effective=people,
+        total=total,
         confidence=share,
         method=method,
         kind=_checked_kind(intervals),
@@ -444,6 +521,25 @@ def estimate(
         law=law,
         expected=likely,
     )
+
+
+def _weighted(
+    mechanism: Mechanism, released: Iterable[Label] | None, weights: Iterable[float]
+) -> tuple[FloatArray, float, float]:
+    """(M,) weighted counts of as many people as tell as much, how many they are, and the sum of weights."""
+    if released is None:
+        raise InputError("weights are of people: give the released column by `released`, not the counts")
+    places = places_of(column(released, "the released values", InputError), mechanism.outputs,
+                       "the released values", MechanismError)  # fmt: skip
+    each = float_array(weights, 1, "the weights", PriorError)
+    if len(each) != len(places):
+        raise PriorError(f"there are {len(each)} weights for {len(places)} people: give one for each")
+    if (each < 0).any() or not each.any():
+        raise PriorError(f"the weights have the least entry {each.min():g}: they are at least 0, not all 0")
+    total = float(each.sum())
+    people = total**2 / float(each @ each)
+    shares = np.bincount(places, weights=each, minlength=len(mechanism.outputs)) / total
+    return np.asarray(shares * people), people, total
 
 
 def _checked_kind(kind: str) -> Intervals:
@@ -468,44 +564,7 @@ def _judge(fit: GoodnessOfFit, least: float) -> None:
         )
 
 
-def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
-    """The mechanism of pairs: two columns released independently, or one released and one left clear.
-
-    The Kronecker product `P[(a, b), (y, z)] = P1[a, y] P2[b, z]`, labelled by pairs. `estimate` of it takes
-    counts of pairs of outputs and gives the cross table of the inputs, row by row:
-    `found.frequencies.reshape(N1, N2)`.
-
-    Args:
-        first: (N1, M1).
-        second: (N2, M2), or the N2 labels of a column that is left clear.
-
-    Raises:
-        MechanismError: it is neither, or the product is too large to list.
-
-    Examples:
-        >>> import numpy as np
-        >>> from pmlopt import Mechanism, estimate
-        >>> smokes = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
-        >>> pairs = cross_mechanism(smokes, ["f", "m"])
-        >>> counts = {("no", "f"): 300, ("yes", "f"): 200, ("no", "m"): 200, ("yes", "m"): 300}
-        >>> estimate(pairs, counts).frequencies.reshape(2, 2).round(9)
-        array([[0.35, 0.15],
-               [0.15, 0.35]])
-    """
-    return compose_attributes([as_mechanism(first), _clear_or_released(second)])
-
-
-def _clear_or_released(column: MechanismLike | Sequence[Label]) -> Mechanism:
-    """A mechanism as it is; of labels the one that releases each as it is."""
-    if isinstance(column, Mechanism | str) or not isinstance(column, Iterable):
-        return as_mechanism(column)
-    names: tuple[Any, ...] = tuple(column)
-    if not all(isinstance(name, Hashable) for name in names):  # rows of a matrix
-        return as_mechanism(column)  # type: ignore[arg-type]
-    return Mechanism(np.eye(len(names)), names, names)
-
-
-def _smoothed(matrix: FloatArray, counts: IntArray) -> FloatArray:
+def _smoothed(matrix: FloatArray, counts: IntArray | FloatArray) -> FloatArray:
     """(M,) the shares of the outputs with half a person added to each that can occur."""
     more = counts + 0.5 * (matrix.max(axis=0) > 0)
     return np.asarray(more / more.sum())

@@ -38,7 +38,7 @@ def normal_quantile(confidence: float, count: int = 1) -> float:
     return -float(ndtri((1 - confidence) / (2 * count)))
 
 
-def wald_ends(values: FloatArray, variances: FloatArray, people: int, quantile: float) -> FloatArray:
+def wald_ends(values: FloatArray, variances: FloatArray, people: float, quantile: float) -> FloatArray:
     """(K, 2) `value -+ z sqrt(variance / n)`.
 
     Examples:
@@ -50,7 +50,7 @@ def wald_ends(values: FloatArray, variances: FloatArray, people: int, quantile: 
 
 
 def score_ends(
-    values: FloatArray, variances: FloatArray, thirds: FloatArray, people: int, quantile: float
+    values: FloatArray, variances: FloatArray, thirds: FloatArray, people: float, quantile: float
 ) -> FloatArray:
     """(K, 2) the means t with `n (value - t)^2 <= z^2 s(t)`, where s(t) is the variance if t were the mean.
 
@@ -196,7 +196,9 @@ class GoodnessOfFit:
     p_value: float
 
 
-def goodness_of_fit(matrix: FloatArray, counts: IntArray, frequencies: FloatArray) -> GoodnessOfFit:
+def goodness_of_fit(
+    matrix: FloatArray, counts: IntArray | FloatArray, frequencies: FloatArray
+) -> GoodnessOfFit:
     """Test whether counts can come from a mechanism.
 
     The degrees of freedom are those of the face of the simplex on which the most likely frequencies are: the
@@ -220,7 +222,7 @@ def goodness_of_fit(matrix: FloatArray, counts: IntArray, frequencies: FloatArra
         >>> found.degrees, found.p_value < 1e-6
         (1, True)
     """
-    law, people = frequencies @ matrix, int(counts.sum())
+    law, people = frequencies @ matrix, float(counts.sum())
     seen = counts > 0
     with np.errstate(divide="ignore"):
         ratio = np.log(counts[seen] / people) - np.log(law[seen])

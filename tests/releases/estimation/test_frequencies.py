@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -256,3 +257,40 @@ def test_a_letter_that_nobody_was_seen_with_has_a_spread() -> None:
     found = estimate(np.eye(2), [10, 0], "ml")
     assert found.frequencies == pytest.approx([1.0, 0.0], abs=1e-9)
     assert found.covariance[0, 0] == pytest.approx(share * (1 - share) / 10, rel=1e-6)
+
+
+def test_weights_count_people_and_errors_are_of_as_many_as_tell_as_much() -> None:
+    released = [0] * 30 + [1] * 30 + [2] * 40
+    plain = estimate(P, released=released)
+    same = estimate(P, released=released, weights=np.full(100, 2.5))
+    assert same.frequencies == pytest.approx(plain.frequencies, abs=1e-12)
+    assert same.covariance == pytest.approx(plain.covariance)
+    assert (same.people, same.effective, same.total) == (100, pytest.approx(100), pytest.approx(250))
+    assert same.totals == pytest.approx(2.5 * plain.totals)
+    # people who count twice are as if they were there twice; of 30 + 30 + 80 that is (140)^2 / 220 of them
+    double = estimate(P, released=released, weights=[1.0] * 60 + [2.0] * 40)
+    assert double.frequencies == pytest.approx(estimate(P, [30, 30, 80]).frequencies, abs=1e-9)
+    assert double.effective == pytest.approx(140**2 / 220)
+    assert (np.ptp(double.intervals, axis=1) > np.ptp(estimate(P, [30, 30, 80]).intervals, axis=1)).all()
+    for act in (lambda: double.confidence_interval(kind="bernstein"), double.posterior):
+        with pytest.raises(InputError, match="weighted sample"):
+            act()
+    for weights in ([1.0], [-1.0] + [1.0] * 99, np.zeros(100)):
+        with pytest.raises(PriorError, match="weights"):
+            estimate(P, released=released, weights=weights)
+    with pytest.raises(InputError, match="released column"):
+        estimate(P, [30, 30, 40], weights=np.ones(100))
+
+
+@pytest.mark.parametrize("method", ["ml", "linear"])
+def test_bootstrap_intervals_are_near_those_of_many_people(method: Any) -> None:
+    counts = np.round(20_000 * np.array(TRUE) @ P).astype(int)
+    found = estimate(P, counts, method, 0.9)
+    drawn = found.bootstrap_interval(samples=400, seed=1)
+    # a quantile of 400 draws has an error of 0.09 standard errors; five of these
+    assert np.abs(drawn - found.confidence_interval(kind="wald")).max() <= 0.45 * found.standard_errors.max()
+    assert np.array_equal(drawn, found.bootstrap_interval(samples=400, seed=1))
+    wider = found.bootstrap_interval(samples=400, simultaneous=True)
+    assert (np.ptp(wider, axis=1) > np.ptp(drawn, axis=1)).all()
+    with pytest.raises(InputError, match="samples"):
+        found.bootstrap_interval(samples=0)
