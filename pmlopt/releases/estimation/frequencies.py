@@ -282,8 +282,11 @@ class Estimate:
         if kind == "wald":
             return wald_ends(self.frequencies, n * np.diag(self.covariance), n, quantile)
         if kind == "score":
-            _, variances, thirds = moments(self.weights, self.law)
-            return score_ends(self.weights @ shares, variances, thirds, n, quantile)
+            values, (means, variances, skews) = self.weights @ shares, moments(self.weights, self.law)
+            # the variance if t were the mean, `variance + skew (t - mean) - (t - mean)^2`, from the values
+            apart = values - means
+            near = np.maximum(variances + skews * apart - apart**2, 0.0)
+            return score_ends(values, near, skews - 2 * apart, n, quantile)
         if kind == "exact":
             return exact_intervals(
                 matrix, self.counts.astype(np.int64), self.combinations, self.weights, confidence

@@ -20,7 +20,7 @@ from pmlopt.model.uncertainty.confidence import confidence_box
 
 
 def moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The mean, the variance and the third central moment of each of K weights of an output.
+    """The mean and the variance of each of K weights of an output, and its third central moment over that.
 
     Args:
         weights: (K, M).
@@ -28,7 +28,8 @@ def moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArra
     """
     means = weights @ law
     centred = weights - means[:, None]
-    return means, centred**2 @ law, centred**3 @ law
+    variances, thirds = centred**2 @ law, centred**3 @ law
+    return means, variances, np.divide(thirds, variances, out=np.zeros_like(thirds), where=variances > 0)
 
 
 def normal_quantile(confidence: float, count: int = 1) -> float:
@@ -50,7 +51,7 @@ def wald_ends(values: FloatArray, variances: FloatArray, people: float, quantile
 
 
 def score_ends(
-    values: FloatArray, variances: FloatArray, thirds: FloatArray, people: float, quantile: float
+    values: FloatArray, variances: FloatArray, skews: FloatArray, people: float, quantile: float
 ) -> FloatArray:
     """(K, 2) the means t with `n (value - t)^2 <= z^2 s(t)`, where s(t) is the variance if t were the mean.
 
@@ -60,28 +61,26 @@ def score_ends(
     Args:
         values: (K,) the estimates, means of one weight for each person.
         variances: (K,) of one weight.
-        thirds: (K,) its third central moments.
+        skews: (K,) g, its third central moments over the variances.
         people: n.
         quantile: z.
 
     Source: [wilson1927probable], for shares.
 
     Examples:
-        >>> score_ends(np.array([0.1]), np.array([0.09]), np.array([0.072]), 50, 1.96).round(4).tolist()
+        >>> score_ends(np.array([0.1]), np.array([0.09]), np.array([0.8]), 50, 1.96).round(4).tolist()
         [[0.0435, 0.2136]]
     """
     square = quantile**2
-    skew = np.divide(thirds, variances, out=np.zeros_like(thirds), where=variances > 0)
-    root = np.sqrt((square * skew) ** 2 + 4 * (people + square) * square * variances)
+    root = np.sqrt((square * skews) ** 2 + 4 * (people + square) * square * variances)
     return np.column_stack([
-        values + (square * skew + side * root) / (2 * (people + square)) for side in (-1, 1)
+        values + (square * skews + side * root) / (2 * (people + square)) for side in (-1, 1)
     ])  # fmt: skip
 
 
-def score_people(variance: float, third: float, quantile: float, half_width: float) -> float:
+def score_people(variance: float, skew: float, quantile: float, half_width: float) -> float:
     """The n at which score intervals have a half-width, from the moments of one weight."""
     square, target = quantile**2, half_width**2
-    skew = third / variance if variance > 0 else 0.0
     root = math.sqrt(variance**2 + target * skew**2)
     return square * (variance + root) / (2 * target) - square
 

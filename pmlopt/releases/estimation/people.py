@@ -210,7 +210,7 @@ class _Plan:
             raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
         law = prior.pmf @ mechanism.matrix
         weights = unbiased_weights(mechanism.matrix, combinations, law)
-        _, self.variances, self.thirds = moments(weights, law)
+        _, self.variances, self.skews = moments(weights, law)
         self.spans = np.ptp(weights[:, mechanism.support], axis=1)
         self.kind, self.risk = intervals, (1 - share) / len(combinations)
         self.quantile = normal_quantile(share, len(combinations))
@@ -221,7 +221,7 @@ class _Plan:
             widths = bernstein_width(self.variances, self.spans, people, self.risk)
         elif self.kind == "score":
             nothing = np.zeros_like(self.variances)
-            ends = score_ends(nothing, self.variances, self.thirds, people, self.quantile)
+            ends = score_ends(nothing, self.variances, self.skews, people, self.quantile)
             widths = np.ptp(ends, axis=1) / 2
         else:
             widths = self.quantile * np.sqrt(self.variances / people)
@@ -230,11 +230,11 @@ class _Plan:
     def people(self, width: float) -> float:
         """How many people it takes for a half-width."""
         needed = []
-        for variance, third, span in zip(self.variances, self.thirds, self.spans, strict=True):
+        for variance, skew, span in zip(self.variances, self.skews, self.spans, strict=True):
             if self.kind == "bernstein":
                 needed.append(bernstein_people(variance, span, self.risk, width))
             elif self.kind == "score":
-                needed.append(score_people(variance, third, self.quantile, width))
+                needed.append(score_people(variance, skew, self.quantile, width))
             else:
                 needed.append(variance * (self.quantile / width) ** 2)
         return float(max(needed))

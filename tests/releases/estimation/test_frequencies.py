@@ -265,7 +265,8 @@ def test_weights_count_people_and_errors_are_of_as_many_as_tell_as_much() -> Non
     same = estimate(P, released=released, weights=np.full(100, 2.5))
     assert same.frequencies == pytest.approx(plain.frequencies, abs=1e-12)
     assert same.covariance == pytest.approx(plain.covariance)
-    assert (same.people, same.effective, same.total) == (100, pytest.approx(100), pytest.approx(250))
+    assert same.people == 100
+    assert [same.effective, same.total] == pytest.approx([100, 250])
     assert same.totals == pytest.approx(2.5 * plain.totals)
     # people who count twice are as if they were there twice; of 30 + 30 + 80 that is (140)^2 / 220 of them
     double = estimate(P, released=released, weights=[1.0] * 60 + [2.0] * 40)
