@@ -6,6 +6,7 @@ It stands beside the package, whose doctests are tests, too.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,8 @@ collect_ignore = ["tests/fuzzing/own.py"]
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
     """Let a worker that has nothing left take tests from the others: some tests take seconds."""
+    for threads in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
+        os.environ.setdefault(threads, "1")  # of each worker: with more they get in each other's way
     if config.getoption("numprocesses", None) and config.getoption("dist", "no") == "no":
         config.option.dist = "worksteal"
 

@@ -39,6 +39,9 @@ ADDED = 4
 LARGEST_MISS = 1e-7
 """How far rows may be from one, before they are corrected."""
 
+ROUNDED = 5e-10
+"""How far they may be from one after that."""
+
 SEARCHED = 1e-5
 """Worth of a column, as a share of the scale, below which a local search without a list need not go."""
 
@@ -53,8 +56,8 @@ ADDED_SHARE = 1e-5
 """Size of what is added to a workload that leaves frequencies out; the error is then off by about as much."""
 
 IDLE, DUST = 1e-8, 1e-6
-"""Weights up to the first are taken for zero, and up to the second, as a share of the largest, where that
-costs next to nothing: what one person in a million gets tells little, and makes lists of outputs long."""
+"""Entries up to the first are taken for zero, and outputs with entries up to the second where that costs next
+to nothing: what one person in a million gets tells little, and makes lists of outputs long."""
 
 DUST_SHARE = 0.1
 """Share of the allowed gap that leaving such outputs out may cost."""
@@ -130,7 +133,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             finished = True
             break
         used = (
-            found.weights > IDLE
+            found.weights * inner.max(axis=0) > IDLE
             if columns.exact.shape[1] > FEW or not listed
             else np.ones(inner.shape[1], bool)
         )
@@ -138,9 +141,8 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     if finished:
         message = "no column that is known of is worth its cost"
     relaxation = None if listed else _proof(program, by_moments, error, information, options)
-    clean = _matrix(inner, found.weights, DUST * float(found.weights.max()))
-    lost = program.utility.value(program.prior, clean) - error
-    if lost <= DUST_SHARE * allowed and np.abs(clean.sum(axis=1) - 1).max() <= LARGEST_MISS:
+    clean = _matrix(inner, found.weights, DUST)
+    if _is_mechanism(clean) and program.utility.value(program.prior, clean) - error <= DUST_SHARE * allowed:
         matrix = clean
     if program.most is not None and matrix.shape[1] > program.most:
         matrix = _with_fewer_outputs(program, matrix, z, program.most, options.clock)
@@ -195,12 +197,18 @@ def _with_fewer_outputs(
     singled = program.columns.inner[:, np.unique(program.columns.inner.argmax(axis=1))]
     for pool in (known, np.unique(np.hstack([known, singled]), axis=1), singled):
         some = thinned(pool, lambda columns: _weighed(program, columns, gap, clock).weights, most)
-        if some is not None and (some[0] @ some[1]).all():
+        if some is not None:
             found.append(_matrix(*some))
-    errors = [program.utility.value(program.prior, one) for one in found]
+    found = [one for one in found if _is_mechanism(one)]
+    errors = [program.utility.value(program.prior, one) for one in found] or [np.inf]
     if not min(errors) < np.inf:
         raise MethodError(f"with {most} outputs the workload cannot be estimated: allow more")
     return found[int(np.argmin(errors))]
+
+
+def _is_mechanism(matrix: FloatArray) -> bool:
+    """Whether rows sum to one, up to what a `Mechanism` takes for rounding: without outputs they may not."""
+    return bool(np.abs(matrix.sum(axis=1) - 1).max() <= ROUNDED)
 
 
 def _drawn(count: int, every: bool) -> IntArray:
@@ -271,10 +279,11 @@ def _inside(columns: FloatArray) -> FloatArray:
 
 def _matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE) -> FloatArray:
     """The mechanism of some weights: without idle columns, and with rows that sum to one up to rounding."""
-    used = weights > idle
-    kept, q = columns[:, used], weights[used]
-    corrected = q + np.linalg.lstsq(kept, 1 - kept @ q, rcond=None)[0]
-    return np.asarray(kept * (corrected if corrected.min() > 0 else q))
+    used = weights * columns.max(axis=0) > idle  # of rare letters all weights are small
+    scaled = columns[:, used] * weights[used]
+    # in shares of the weights, so that those of rare letters stay positive
+    share = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
+    return np.asarray(scaled * (1 + share) if share.min() > -1 else scaled)
 
 
 def _start(columns: FloatArray, clock: Clock) -> IntArray:

@@ -25,15 +25,15 @@ def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
     lifts = matrix / q
     pairs = np.triu_indices(len(p))
     products = lifts[pairs[0]] * lifts[pairs[1]]
+    products = products[products.any(axis=1)]  # some letters may share no output
     scale = np.abs(products).max(axis=1, keepdims=True)
     costs = np.random.default_rng(0).random(len(q))  # any vertex will do
     solved = linprog(costs, A_eq=products / scale, b_eq=(products @ q) / scale[:, 0], method="highs-ds")
     if solved.x is None:
         return matrix
-    used = solved.x > 1e-12
-    kept = lifts[:, used]
-    law = solved.x[used] + np.linalg.lstsq(kept, 1 - kept @ solved.x[used], rcond=None)[0]
-    return np.asarray(kept * law) if law.min() > 0 else matrix
+    scaled = (lifts * solved.x)[:, solved.x * lifts.max(axis=0) > 1e-12]
+    share = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
+    return np.asarray(scaled * (1 + share) if share.min() > -1 else matrix)
 
 
 def thinned(
