@@ -55,6 +55,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "qif_compare": Benchmark("LDP designs beside the library qif"),
     "estimation_peers": Benchmark("frequencies by multi-freq-ldpy and pure-ldp, and by designs"),
     "interval_coverage": Benchmark("how often the intervals of estimates hold"),
+    "audit_power": Benchmark("samples that refute or confirm a claim, beside intervals of all entries"),
     "growth": Benchmark("every kind of problem over its size"),
     "structured_kinds": Benchmark("the kinds of the structured interior point beside PML"),
     "operations": Benchmark("the structured interior point beside the rate of the processor"),

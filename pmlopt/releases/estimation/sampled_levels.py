@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, Positions, nonnegative, real
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, Positions, nonnegative, real
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.tables.labelled import Numbers, table
 from pmlopt.errors import InputError, MechanismError, PrivacyError
-from pmlopt.model.uncertainty.confidence import binomial_intervals
+from pmlopt.model.uncertainty.confidence import HALVINGS, OUTWARD, binomial_intervals
 from pmlopt.releases.estimation.intervals import confidence_of, whole_counts
 
 Measure = Literal["pml", "ldp"]
 SampleTable: TypeAlias = Numbers
 
+_STEPS = 20
+"""Of Newton's method, before an interval is halved."""
+
 MOST_PLANNED = 10**15
 """Samples at each letter past which a plan is refused."""
-
-_ROUNDING = 1e-12
-"""By this much each end is moved outward, for rounding of the logarithms."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,14 +61,19 @@ def level_from_samples(
 ) -> SampledLevel:
     """Bound the level of a black box from how often each output was drawn at each letter.
 
-    Simultaneous Clopper-Pearson intervals `l <= P <= u` of all N M entries (each end wrong with probability
-    `(1 - confidence) / (2 N M)`) give, for any number of samples,
+    A letter and an output are a cell, whose level `log P[x,y] / sum_x' p[x'] P[x',y]` (for LDP a pair of
+    letters and `log P[x,y] / P[x',y]`) is tested by Fisher's combination of the exact binomial tests of its m
+    entries: `T_x(q)` is the chance of a count at least as extreme as the one that was seen, upwards for x and
+    downwards for the others, if the entry is q, and
 
-        level <= max_xy log u[x,y] / (p[x] u[x,y] + sum_{x' != x} p[x'] l[x',y])
+        min { level of q : - sum_x log T_x(q[x]) <= c(a) },    c(a) the upper a-quantile of Gamma(m, 1),
 
-    and the same with l and u exchanged from below; for LDP `log u[x,y] / l[x',y]`. Outputs must be fixed
-    before the samples are seen: one that is not among them is not bounded, and one that was never drawn
-    leaves the upper end at `-log min p`, or infinite for LDP.
+    is at most the cell's level with probability 1 - a, for any number of samples; so is the maximum with the
+    tests turned round at least it. The lower end is the largest of them at `a = (1 - confidence) / 2 K` over
+    the K cells (Bonferroni); the upper end is the largest at `a = (1 - confidence) / 2`, for it is wrong only
+    where the cell of the true level is. Outputs must be fixed before the samples are seen: one that is not
+    among them is not bounded, and one that was never drawn leaves the upper end at `-log min p`, or infinite
+    for LDP.
 
     Args:
         prior: N letters. LDP does not depend on it.
@@ -82,24 +89,26 @@ def level_from_samples(
         MechanismError: there are other letters than the prior's, or one from which nothing was drawn.
         InputError: the confidence is outside (0, 1), or the measure is unknown.
 
-    Source: [clopper1934confidence]; the bounds follow since each ratio is monotone in every entry.
+    Source: [fisher1932statistical] for the combination, [berger1982multiparameter] for the upper end (an
+    intersection-union test). The sets are convex, since binomial tails are log-concave in q.
 
     Examples:
         >>> found = level_from_samples([0.5, 0.5], [[7500, 2500], [2500, 7500]])
         >>> round(found.lower, 4), round(found.upper, 4)  # the level is log 1.5 = 0.4055
-        (0.3907, 0.4197)
+        (0.3924, 0.416)
         >>> found.refutes(0.3), found.refutes(0.4), found.confirms(0.5)
         (True, False, True)
     """
     known, share = as_prior(prior), confidence_of(confidence)
     _check_measure(measure)
     drawn, outputs = _table(known, counts)
-    lower, upper = _entries(drawn.astype(float), share)
-    least, most = _ratios(known.pmf, lower, upper, measure), _ratios(known.pmf, upper, lower, measure)
-    x, y = np.unravel_index(int(least.argmax()), least.shape)
+    test = _CellTest(known.pmf, drawn.astype(float), measure)
+    tail = (1 - share) / 2
+    lower, x, y = test.largest(tail / test.cells, 1)
+    upper, _, _ = test.largest(tail, -1)
     return SampledLevel(
-        lower=max(0.0, float(least.max()) - _ROUNDING),
-        upper=max(0.0, float(most.max())) + _ROUNDING,
+        lower=max(0.0, lower),
+        upper=max(0.0, upper),
         confidence=share,
         measure=measure,
         letter=known.labels[x],
@@ -137,7 +146,7 @@ def samples_to_refute(
 
     Examples:
         >>> samples_to_refute([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.2)  # it leaks 0.4055
-        225
+        176
     """
     known, m = paired(prior, mechanism)
     share, chance = confidence_of(confidence), real(power, "the power", InputError)
@@ -153,17 +162,21 @@ def samples_to_refute(
             f"the mechanism leaks {exact[x, y]:.9g} nats and keeps its claim of {claim:g}: nothing is to be "
             "caught; give a lower epsilon"
         )
-    column, here = m.matrix[:, m.support][:, y], np.arange(known.size) == x
-    end = (1 - share) / (2 * known.size * len(m.outputs))
+    column = m.matrix[:, m.support][:, y]
+    cell = np.arange(known.size) if measure == "pml" else np.array([x, _least_other(column, int(x))])
+    upward = cell == x
+    end = (1 - share) / 2 / _cells(known.size, len(m.outputs), measure)
 
     def enough(samples: int) -> bool:
         """Whether the lower end is above the claim with counts that are just within their quantiles."""
         from scipy.stats import binom
 
-        tail = (1 - chance) / known.size
-        counts = np.where(here, binom.ppf(tail, samples, column), binom.isf(tail, samples, column))
-        lower, upper = binomial_intervals(counts, samples - counts, end)
-        return bool(_ratios(known.pmf, lower[:, None], upper[:, None], measure)[x, 0] > claim)
+        tail, seen = (1 - chance) / len(cell), np.zeros(known.size)
+        seen[cell] = np.where(
+            upward, binom.ppf(tail, samples, column[cell]), binom.isf(tail, samples, column[cell])
+        )
+        drawn = np.stack([seen, samples - seen], axis=1)
+        return _CellTest(known.pmf, drawn, measure).end(int(x), int(cell[-1]), 0, end, 1) > claim
 
     few_samples, many = 0, 1
     while not enough(many):
@@ -193,11 +206,264 @@ def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure
         return np.where(own > 0, np.log(own) - np.log(np.where(own > 0, least, 1.0)), -np.inf)
 
 
-def _entries(counts: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """(N, M) the ends of the intervals of all entries, which hold together."""
-    rest = counts.sum(axis=1, keepdims=True) - counts
-    lower, upper = binomial_intervals(counts.ravel(), rest.ravel(), (1 - confidence) / (2 * counts.size))
-    return lower.reshape(counts.shape), upper.reshape(counts.shape)
+def _least_other(column: FloatArray, x: int) -> int:
+    """The letter other than x that gives an output most rarely."""
+    return min((k for k in range(len(column)) if k != x), key=lambda k: column[k])
+
+
+def _cells(letters: int, outputs: int, measure: Measure) -> int:
+    """How many cells are tested: letters and outputs, or for LDP pairs of letters and outputs."""
+    return outputs * (letters if measure == "pml" else max(1, letters * (letters - 1)))
+
+
+class _CellTest:
+    """Bounds on the level of each cell, by Fisher's combination of the exact tests of its entries.
+
+    An end is 1 for the lower bound (its letter's entry is tested upwards, the others downwards), -1 for the
+    upper.
+    """
+
+    def __init__(self, p: FloatArray, drawn: FloatArray, measure: Measure) -> None:
+        self._p, self._measure = p, measure
+        self._seen, self._missed = drawn, drawn.sum(axis=1, keepdims=True) - drawn
+        self.cells = _cells(len(drawn), drawn.shape[1], measure)
+
+    def largest(self, tail: float, end: Literal[1, -1]) -> tuple[float, int, int]:
+        """The largest of the bounds of all cells, each wrong with probability `tail` at most, and where.
+
+        Cells are visited in the order of what their bound cannot exceed, until none can be larger.
+        """
+        most = self._floors_of_points(tail) if end == 1 else self._ceilings(tail)
+        found = (-math.inf, 0, 0)
+        for place in np.argsort(-most, axis=None):
+            other, x, y = (int(k) for k in np.unravel_index(place, most.shape))
+            if most[other, x, y] <= found[0]:
+                break
+            found = max(found, (self.end(x, other, y, tail, end), x, y))
+        return found
+
+    def end(self, x: int, other: int, y: int, tail: float, end: Literal[1, -1]) -> float:
+        """The bound of one cell: of x against all letters of the prior, or for LDP against the one other.
+
+        The ratio of the entry to the sum of the others is quasilinear and the set convex: its extreme is
+        where the slopes of the logarithms of all tails are a multiple mu of those of the ratio, a root.
+        """
+        from scipy.optimize import brentq
+
+        pml, letters = self._measure == "pml", np.arange(len(self._p))
+        rest = letters[letters != x] if pml else letters[(letters != x) & (letters == other)]
+        weights, own_mass = (self._p[rest], self._p[x]) if pml else (np.ones(len(rest)), 0.0)
+        if len(rest) == 0:
+            return 0.0
+        own = _Tail(self._seen[[x], y], self._missed[[x], y], end == 1)
+        others = _Tail(self._seen[rest, y], self._missed[rest, y], end == -1)
+        if end == 1 and own.seen[0] == 0:
+            return -math.inf
+        if end == -1 and not others.seen.any():
+            return -math.log(own_mass) if own_mass else math.inf
+        budget = self._budget(tail)
+        own_span, span = own.span(budget), others.span(budget)
+
+        def point(log_mu: float) -> tuple[FloatArray, FloatArray]:
+            q = others.where_slope(log_mu + np.log(weights), span)
+            return own.where_slope(np.array([log_mu + math.log(weights @ q)]), own_span, elastic=True), q
+
+        def spent(log_mu: float) -> float:
+            mine, q = point(log_mu)
+            return float(-own.log(mine).sum() - others.log(q).sum()) - budget
+
+        root = brentq(spent, *_bracket(spent), xtol=1e-10)
+        mine, q = point(root)
+        if abs(spent(root)) > 1e-7:  # T is a power of the entry, and any entry has the slope
+            left = budget + float(others.log(q).sum())
+            mine = own.furthest(math.exp(-max(left, 0.0)))
+        level = math.log(mine[0]) - math.log(own_mass * mine[0] + weights @ q)
+        return level - end * (OUTWARD + 10 * min(abs(spent(root)), 1e-7))
+
+    @property
+    def _entries_of_a_cell(self) -> int:
+        return min(len(self._p), 2) if self._measure == "ldp" else len(self._p)
+
+    def _budget(self, tail: float) -> float:
+        """The upper quantile of a sum of as many exponentials of mean 1 as a cell has entries."""
+        from scipy.special import gammainccinv
+
+        return float(gammainccinv(self._entries_of_a_cell, tail))
+
+    def _boxes(self, tail: float) -> tuple[FloatArray, FloatArray]:
+        """(N, M) the ends of the intervals of all entries, each wrong with probability `tail` at most."""
+        lower, upper = binomial_intervals(self._seen.ravel(), self._missed.ravel(), tail)
+        return lower.reshape(self._seen.shape), upper.reshape(self._seen.shape)
+
+    def _floors_of_points(self, tail: float) -> FloatArray:
+        """(1 or N, N, M) what no cell's lower bound exceeds: the level of the point that splits its budget
+        evenly.
+        """
+        own, others = self._boxes(math.exp(-self._budget(tail) / self._entries_of_a_cell))
+        if self._measure == "pml":
+            return _ratios(self._p, own, others, "pml")[None]
+        return _pairs(own, others)
+
+    def _ceilings(self, tail: float) -> FloatArray:
+        """(1 or N, N, M) what no cell's upper bound exceeds.
+
+        For LDP the level of the box around the cell's set. For PML the largest ratio over the box and the
+        tangents of `log T` at the point that splits the budget evenly, by Dinkelbach's iterations.
+        """
+        budget, parts = self._budget(tail), self._entries_of_a_cell
+        lowest, highest = self._boxes(math.exp(-budget))
+        if self._measure == "ldp":
+            return _pairs(highest, lowest)
+        below, above = self._boxes(math.exp(-budget / parts))
+        rise = np.exp(_Tail(self._seen, self._missed, True).log_slope(below))
+        fall = np.exp(_Tail(self._seen, self._missed, False).log_slope(above))
+        with np.errstate(divide="ignore"):
+            most = np.where(rise > 0, below + budget / parts / rise, 0.0)
+        found = np.full((1, *fall.shape), np.inf)
+        for x in range(len(found[0])):
+            weights = np.where(np.arange(len(self._p)) == x, 0.0, self._p)[:, None]
+            tangents = (above[x], fall[x]), (below, np.where(weights > 0, rise, 0.0))
+            ratio = _extreme_ratio(0.0, *tangents, (lowest, most), weights, -1)
+            with np.errstate(invalid="ignore"):
+                level = np.log(ratio) - np.log1p(self._p[x] * ratio)
+            found[0, x] = np.where(np.isfinite(ratio), level, np.inf)
+        return found
+
+
+def _extreme_ratio(
+    slack: FloatArray | float,
+    own: tuple[FloatArray, FloatArray],
+    others: tuple[FloatArray, FloatArray],
+    box: tuple[FloatArray, FloatArray],
+    weights: FloatArray,
+    end: Literal[1, -1],
+) -> FloatArray:
+    """(K,) the least or largest own entry over the weighted sum of the others, by Dinkelbach's iterations.
+
+    It is over all others in a box and the own entry that their tangents allow.
+
+    Args:
+        slack: how much of the budget is left at the point of the tangents, negative for the largest.
+        own: (K,) the own entry of that point, and the slope of its tail.
+        others: (m, K) the other entries, and their slopes.
+        box: (m, K) the least and largest others.
+        weights: (m, K) or (m, 1).
+        end: 1 for the least, -1 for the largest.
+    """
+    (mine, fall), (q0, rise) = own, others
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rates, spare = np.where(weights > 0, rise / fall, 0.0), slack / fall
+        ratio = mine / (weights * q0).sum(axis=0)
+        for _ in range(HALVINGS):
+            q = np.where(end * (rates - ratio * weights) < 0, box[1], box[0])
+            whole = np.where(fall > 0, mine + (rates * (q - q0)).sum(axis=0) - spare, 1.0)
+            new = np.clip(whole, 0.0, 1.0) / (weights * q).sum(axis=0)
+            better = end * (ratio - new) > 0
+            if not better.any():
+                break
+            ratio = np.where(better, new, ratio)
+    return np.asarray(ratio)
+
+
+def _bracket(spent: Callable[[float], float]) -> tuple[float, float]:
+    """Two logarithms of multiples between which a rising function is 0."""
+    low = high = 0.0
+    step = 2.0
+    if spent(low) > 0:
+        while spent(low := low - step) > 0:
+            high, step = low, 2 * step
+    else:
+        while spent(high := high + step) < 0:
+            low, step = high, 2 * step
+    return low, high
+
+
+def _pairs(own: FloatArray, others: FloatArray) -> FloatArray:
+    """(N, N, M) log of the entries of each letter over those of each other, -inf for a letter and itself."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found = np.log(own)[None] - np.log(others)[:, None]
+    found[np.arange(len(own)), np.arange(len(own))] = -np.inf
+    return np.where(own > 0, found, -np.inf)
+
+
+@dataclass(frozen=True)
+class _Tail:
+    """The chances T(q) of counts at least as extreme as those seen, (m,), as functions of the probabilities.
+
+    Upward `P(K >= seen)`, which rises with q, else `P(K <= seen)`, which falls; both are log-concave.
+    """
+
+    seen: FloatArray
+    missed: FloatArray
+    upward: bool
+
+    def log(self, q: FloatArray) -> FloatArray:
+        """(m,) log T(q)."""
+        from scipy.special import betainc, betaincc
+
+        k, rest = self.seen, self.missed
+        with np.errstate(divide="ignore"):
+            if self.upward:
+                return np.where(k > 0, np.log(betainc(np.maximum(k, 1), rest + 1, q)), 0.0)
+            return np.where(rest > 0, np.log(betaincc(k + 1, np.maximum(rest, 1), q)), 0.0)
+
+    @property
+    def varied(self) -> BoolArray:
+        """(m,) whether T depends on q: upward if any was seen, else if any was not."""
+        return (self.seen if self.upward else self.missed) > 0
+
+    def furthest(self, tail: float) -> FloatArray:
+        """(m,) the q at which T(q) is `tail`, rounded outward; where T is 1 the end at which q is extreme."""
+        if tail >= 1:
+            return np.ones(len(self.seen)) if self.upward else np.zeros(len(self.seen))
+        return binomial_intervals(self.seen, self.missed, tail)[0 if self.upward else 1]
+
+    def span(self, budget: float) -> tuple[FloatArray, FloatArray]:
+        """(m,) least and largest q that are looked at: further out one tail exceeds the budget."""
+        end = self.furthest(math.exp(-budget))
+        return (end, np.ones_like(end)) if self.upward else (np.zeros_like(end), end)
+
+    def where_slope(
+        self, log_slope: FloatArray, span: tuple[FloatArray, FloatArray], elastic: bool = False
+    ) -> FloatArray:
+        """(m,) the q in a span at which `|d log T / d q|`, or q times it, has a logarithm, or the nearest.
+
+        By Newton's method, kept within an interval that shrinks.
+        """
+        low, high = span
+        q = (low + high) / 2
+        for k in range(_STEPS + HALVINGS):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                miss = self.log_slope(q) + (np.log(q) if elastic else 0.0) - log_slope
+                new = q - miss / (self.bend(q) + (1 / q if elastic else 0.0))
+            onward = (miss > 0) if self.upward else (miss <= 0)
+            low, high = np.where(onward, q, low), np.where(onward, high, q)
+            new = np.where((new > low) & (new < high) & (k < _STEPS), new, (low + high) / 2)
+            if (np.abs(new - q) <= 1e-12 * q * (1 - q)).all():
+                break
+            q = new
+        return q
+
+    def log_slope(self, q: FloatArray) -> FloatArray:
+        """Log of `|d log T / d q|`: the density of a beta law over its tail, -inf where T is 1."""
+        from scipy.special import betaln
+
+        a, b = self._powers()
+        with np.errstate(divide="ignore", invalid="ignore"):
+            density = np.where(a > 0, a * np.log(q), 0.0) + b * np.log1p(-q) - betaln(a + 1, b + 1)
+            return np.where(self.varied, density - self.log(q), -np.inf)
+
+    def bend(self, q: FloatArray) -> FloatArray:
+        """(m,) the derivative of `log_slope`."""
+        a, b = self._powers()
+        slope = np.exp(self.log_slope(q))
+        return np.asarray(a / q - b / (1 - q) - (slope if self.upward else -slope))
+
+    def _powers(self) -> tuple[FloatArray, FloatArray]:
+        """(m,) the powers of q and 1 - q in the density."""
+        if self.upward:
+            return np.maximum(self.seen - 1, 0), self.missed
+        return self.seen, np.maximum(self.missed - 1, 0)
 
 
 def _table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:

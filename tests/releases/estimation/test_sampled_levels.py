@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import math
 from itertools import product
+from typing import Literal
 
 import numpy as np
 import pytest
+from scipy.optimize import minimize
+from scipy.special import softmax
+from scipy.stats import beta, chi2
 
 from pmlopt import Mechanism, Prior, ldp_level, leakage_level
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 from pmlopt.releases.estimation import level_from_samples, samples_to_refute
-from pmlopt.releases.estimation.sampled_levels import Measure
+from pmlopt.releases.estimation.sampled_levels import Measure, _CellTest
 
 PRIOR = Prior([0.7, 0.3], ["a", "b"])
 BOX = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -24,7 +28,7 @@ def true_level(prior: Prior, matrix: np.ndarray, measure: Measure) -> float:
 
 @pytest.mark.parametrize("measure", ["pml", "ldp"])
 def test_the_interval_holds_the_level_with_its_confidence(measure: Measure) -> None:
-    draws, level = 8, true_level(PRIOR, BOX, measure)
+    draws, level = 5, true_level(PRIOR, BOX, measure)
     covered = 0.0
     for seen in product(range(draws + 1), repeat=2):
         found = level_from_samples(PRIOR, [[k, draws - k] for k in seen], 0.6, measure)
@@ -47,6 +51,39 @@ def test_both_ends_are_near_the_level_with_many_samples(measure: Measure) -> Non
     assert (found.letter, found.output) == ((2, 2) if measure == "pml" else (0, 0))
 
 
+@pytest.mark.parametrize("end", [1, -1])
+def test_the_bound_of_a_cell_is_the_extreme_over_its_set(end: Literal[1, -1]) -> None:
+    rng = np.random.default_rng(5)
+    for _ in range(6):
+        p = rng.dirichlet(np.ones(3))
+        seen = rng.integers(1, 200, 3).astype(float)
+        test = _CellTest(p, np.stack([seen, 200 - seen], axis=1), "pml")
+
+        def ratio(split: np.ndarray, p: np.ndarray = p, seen: np.ndarray = seen) -> float:
+            """The level at entries whose tests share the budget so."""
+            tails = np.exp(-chi2.isf(0.05, 6) / 2 * softmax(np.append(split, 0.0)))
+            up, down = beta.ppf(tails, seen, 201 - seen), beta.isf(tails, seen + 1, 200 - seen)
+            q = np.where((np.arange(3) == 0) == (end == 1), up, down)
+            return float(end * (np.log(q[0]) - np.log(p @ q)))
+
+        found = minimize(ratio, np.zeros(2), method="Nelder-Mead", options={"xatol": 1e-7, "fatol": 1e-12})
+        assert test.end(0, -1, 0, 0.05, end) == pytest.approx(end * found.fun, abs=1e-7)
+
+
+@pytest.mark.parametrize("measure", ["pml", "ldp"])
+def test_the_ends_are_those_of_all_cells(measure: Measure) -> None:
+    rng = np.random.default_rng(6)
+    for _ in range(2):
+        drawn = rng.integers(0, 40, (3, 2)).astype(float) + np.array([[1.0, 0.0]])
+        test = _CellTest(rng.dirichlet(np.ones(3)), drawn, measure)
+        for end, tail in ((1, 0.01), (-1, 0.05)):
+            pairs = product(range(3), range(3) if measure == "ldp" else [-1], range(2))
+            one_by_one = max(
+                test.end(x, other, y, tail, 1 if end == 1 else -1) for x, other, y in pairs if x != other
+            )
+            assert test.largest(tail, 1 if end == 1 else -1)[0] == one_by_one
+
+
 @pytest.mark.parametrize("measure", ["pml", "ldp"])
 def test_a_claim_that_is_broken_by_a_fifth_of_a_nat_is_caught(measure: Measure) -> None:
     matrix = np.array([[0.6, 0.4], [0.35, 0.65], [0.5, 0.5]])
@@ -54,10 +91,10 @@ def test_a_claim_that_is_broken_by_a_fifth_of_a_nat_is_caught(measure: Measure) 
     claim = true_level(prior, matrix, measure) - 0.2
     needed = samples_to_refute(prior, matrix, claim, 0.95, 0.95, measure)
     rng, caught = np.random.default_rng(11), 0
-    for _ in range(60):
+    for _ in range(25):
         counts = [rng.multinomial(needed, row) for row in matrix]
         caught += level_from_samples(prior, counts, 0.95, measure).refutes(claim)
-    assert caught >= 50  # fewer happen with probability 2e-4 at a power of 0.95
+    assert caught >= 19  # fewer happen with probability 2e-4 at a power of 0.95
     honest = [rng.multinomial(needed, row) for row in matrix]
     assert not level_from_samples(prior, honest, 0.95, measure).refutes(claim + 0.21)
 
