@@ -21,6 +21,21 @@ from pmlopt.solvers.outcome import Compiled, Options, Outcome, compiled
 if TYPE_CHECKING:
     import cvxpy as cp
 
+
+class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
+    """HiGHS that writes nothing to the terminal, not even the notice of its version.
+
+    HiGHS 1.16 writes that notice once a process and within its constructor, before an option can be set:
+    standard output is for results. Here the option comes first.
+    """
+
+    def enableCallbacks(self) -> None:  # noqa: N802  as highspy calls it, first of all
+        self.setOptionValue("log_to_console", False)
+        super().enableCallbacks()
+
+
+_Silent()  # the notice of this process, written nowhere: cvxpy's own calls of HiGHS are silent then, too
+
 METHODS = {
     "highs": {"solver": "simplex"},
     "highs-ipm": {"solver": "ipx", "run_crossover": "off"},
@@ -146,7 +161,7 @@ def columnwise(
 
 def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highspy.Highs:
     """HiGHS, silent, with a model in it."""
-    solver = highspy.Highs()
+    solver = _Silent()
     solver.setOptionValue("output_flag", False)
     # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
     solver.setOptionValue("small_matrix_value", 1e-12)

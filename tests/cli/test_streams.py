@@ -145,6 +145,16 @@ def test_a_name_as_long_as_can_be_is_written(folder: Path) -> None:
     assert json.loads((folder / name).read_text())["outputs"] == ["a", "b", "c"]
 
 
+# ---------------------------------------------------------------- standard output
+
+
+@pytest.mark.parametrize("solver", ["highs", "highs-ipm"])
+def test_what_a_program_reads_is_the_result_alone(folder: Path, solver: str) -> None:
+    """A solver may write notices to the same stream, below Python: a process of its own shows them."""
+    done = process(*DESIGN.split(), "--solver", solver, "--json", stdout=subprocess.PIPE, cwd=folder)
+    assert json.loads(done.stdout)["solver"] == solver
+
+
 # ---------------------------------------------------------------- the MPS format
 
 
