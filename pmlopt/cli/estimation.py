@@ -6,7 +6,7 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -15,13 +15,12 @@ from pmlopt.cli.data import DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import aligned, read_prior
-from pmlopt.core.arrays import Label
-from pmlopt.core.frames import Missing
+from pmlopt.core.arrays import Label, places_of
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
@@ -56,6 +55,10 @@ def estimate_command(
     by: Annotated[
         tuple[str, ...], Opt("With --data: a column that was left clear; frequencies are of its values, too.")
     ] = (),
+    weight: Annotated[
+        str | None,
+        Opt("With --data: a column with the weight of each row's person in the sample."),
+    ] = None,
     missing: MissingCells = "letter",
     workload: Annotated[
         str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
@@ -89,21 +92,30 @@ def estimate_command(
     parts = [Mechanism.load(file) for file in mechanism_files]
     if len(parts) > 1 and data is not None and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
-    if by and data is None:
-        raise InputError("--by names a column of the data: give --data FILE")
-    counts, clear = (counts_file, []) if data is None else _columns(data, columns, by, form, missing)
-    for name, values in zip(by, clear, strict=True):
+    if (by or weight) and data is None:
+        raise InputError("--by and --weight name columns of the data: give --data FILE")
+    seen = (
+        {}
+        if data is None
+        else form.tuple_counts(data, [*columns, *by, *([weight] if weight else [])], missing)
+    )
+    for place, name in enumerate(by, len(columns)):
+        values = tuple(dict.fromkeys(key[place] for key in seen))
         if len(values) > MOST_VALUES:
             raise InputError(
                 f"the column {name!r} has {len(values)} values: a table by them has too many cells"
             )
         parts.append(Mechanism(np.eye(len(values)), values, values))
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
+    sample: dict[str, Any] = {"counts": counts_file}
+    if data is not None:
+        sample = _weighed(seen, mechanism, data) if weight else {"counts": _together(seen, data)}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
         found = estimate(
-            mechanism, counts, method, confidence, workload=workload, intervals=intervals, least_fit=least_fit
-        )
+            mechanism, method=method, confidence=confidence, workload=workload, intervals=intervals,
+            least_fit=least_fit, **sample,
+        )  # fmt: skip
     if posterior is None:
         _show(found, _independence(parts, found), as_json)
     else:
@@ -191,17 +203,31 @@ def people_needed_command(
     )
 
 
-def _columns(
-    path: Path, columns: tuple[str, ...], by: tuple[str, ...], form: DataOptions, missing: Missing
-) -> tuple[Labelled, list[tuple[Label, ...]]]:
-    """The counts of columns of a file, together where there are several; the values of those in clear."""
+def _together(seen: Mapping[tuple[Label, ...], int], path: Path) -> Labelled:
+    """The counts of columns of a file, together where there are several."""
     from pmlopt.data.tables.labelled import Labelled
 
-    seen = form.tuple_counts(path, [*columns, *by], missing)
-    clear = [tuple(dict.fromkeys(key[len(columns) + k] for key in seen)) for k in range(len(by))]
-    columns += by
-    together: tuple[Label, ...] = tuple(seen) if len(columns) > 1 else tuple(key for (key,) in seen)
-    return Labelled(list(seen.values()), (together,), str(path), text=True), clear
+    return Labelled(list(seen.values()), (_labels(seen),), str(path), text=True)
+
+
+def _labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
+    """Tuples of values, and the values themselves where they are of one column."""
+    return tuple(key if len(key) > 1 else key[0] for key in keys)
+
+
+def _weighed(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path) -> dict[str, Any]:
+    """The output and the weight of each person, where the last value is the weight."""
+    labels, numbers = _labels(key[:-1] for key in seen), list(seen.values())
+    try:
+        weights = [float(str(key[-1])) for key in seen]
+    except ValueError as cause:
+        raise InputError(f"{path}: a weight is no number: {cause}") from None
+    places = places_of(labels, mechanism.outputs, f"{path}: the released values", InputError, text=True)
+    return {
+        "released": [mechanism.outputs[place] for place, number in zip(places, numbers, strict=True)
+                     for _ in range(number)],
+        "weights": np.repeat(weights, numbers),
+    }  # fmt: skip
 
 
 def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
@@ -211,6 +237,7 @@ def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
         names = ("letter", "estimate", "standard_error", "lower", "upper")
         echo_json({
             "people": found.people,
+            "effective": found.effective,
             "confidence": found.confidence,
             "method": found.method,
             "intervals": found.kind,
@@ -223,11 +250,10 @@ def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
             "independence": None if apart is None else asdict(apart),
         })  # fmt: skip
         return
+    alike = "" if found.effective == found.people else f" (by weights {found.effective:.0f} drawn alike)"
     about = "about " if found.kind in ("score", "wald") else ""
-    say(
-        f"{found.people} people; all intervals hold at once with a confidence of {about}{found.confidence:g} "
-        f"({found.kind})"
-    )
+    say(f"{found.people} people{alike}")
+    say(f"All intervals hold at once with a confidence of {about}{found.confidence:g} ({found.kind}).")
     say(f"Counts that fit as badly are seen with a probability of {number(found.fit.p_value)}.")
     if apart is not None:
         say(f"Independent columns look as dependent with a probability of {number(apart.p_value)}.")

@@ -37,6 +37,23 @@ def test_a_released_column_and_its_counts_give_the_same(tmp_path: Path) -> None:
     assert "100 people" in text
 
 
+def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
+    stored, data = write(tmp_path, "m.json", mechanism()), tmp_path / "data.csv"
+    outputs, weights = ["a"] * 40 + ["b"] * 35 + ["c"] * 25, [1.0] * 40 + [2.5] * 35 + [0.5] * 25
+    rows = [f"{y},{w}" for y, w in zip(outputs, weights, strict=True)]
+    data.write_text("level,weight\n" + "\n".join(rows) + "\n")
+    asked = ("estimate", stored, "--data", data, "--column", "level", "--weight", "weight")
+    found = json.loads(run(*asked, "--json").stdout)
+    wanted = estimate(Mechanism(MATRIX, outputs=("a", "b", "c")), released=outputs, weights=weights)
+    assert [row["estimate"] for row in found["estimates"]] == pytest.approx(wanted.frequencies.tolist())
+    assert found["people"] == 100
+    assert found["effective"] == pytest.approx(140**2 / (40 + 35 * 6.25 + 25 * 0.25))
+    assert "100 people (by weights 74 drawn alike)" in run(*asked).output
+    data.write_text(data.read_text().replace("2.5", "often"))
+    assert "a weight is no number" in run(*asked, code=2).output
+    assert "--weight" in run("estimate", stored, "--counts", data, "--weight", "weight", code=2).output
+
+
 def test_released_columns_are_estimated_together(tmp_path: Path) -> None:
     response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
     cross_mechanism(response, ["f", "m"]).save(tmp_path / "both.csv")
@@ -75,7 +92,7 @@ def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_tabl
     assert "Independent columns" in text
     assert "give --column for each of the 2" in run(*two[:-2], code=2).output
     counts = write(tmp_path, "c.csv", "smokes,count\nno,1\nyes,1\n")
-    assert "--by names a column" in run("estimate", first, "--counts", counts, "--by", "sex", code=2).output
+    assert "--by and --weight name columns" in run("estimate", first, "--counts", counts, "--by", "sex", code=2).output
 
 
 def test_a_design_says_what_can_be_estimated_from_it(tmp_path: Path) -> None:
