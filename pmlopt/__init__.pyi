@@ -19,6 +19,7 @@ from .measures import maximal_leakage as maximal_leakage
 from .measures import mutual_information as mutual_information
 from .measures import pointwise_leakage as pointwise_leakage
 from .model import closed_forms as closed_forms
+from .model import constraints as constraints
 from .model import privacy as privacy
 from .model import queries as queries
 from .model import uncertainty as uncertainty

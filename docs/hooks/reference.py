@@ -27,6 +27,7 @@ FAMILIES = {
     "counts": "Counts of the Adult data",
     "envelopes": "Envelopes",
     "information": "Information",
+    "post_randomization": "Post-randomization and noise tables",
     "records": "Records",
     "robust": "Sets of priors",
     "secrets": "Secrets and metrics",

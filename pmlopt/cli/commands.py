@@ -45,6 +45,7 @@ from pmlopt.cli.reading import (
     Minimise,
     Outputs,
     aligned,
+    read_constraint,
     read_mechanism,
     read_numbers,
     read_outputs,
@@ -118,6 +119,14 @@ def design(
     run: Run,
     minimise: Minimise = False,
     outputs: Outputs = None,
+    constraints: Annotated[
+        tuple[str, ...],
+        Opt(
+            "What the mechanism must keep beside: invariant, unbiased, variance=NUMBER, within=NUMBER, "
+            "zeros=FILE.csv (columns: letter, output) or strata=FILE.csv (letter, stratum).",
+            "--constraint",
+        ),
+    ] = (),
     records: _Records = None,
     circle: _Circle = None,
 ) -> None:
@@ -125,10 +134,12 @@ def design(
 
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
-    run.check([*asked.files, Path(utility_name)])
+    run.check([*asked.files, Path(utility_name), *(Path(text.partition("=")[2]) for text in constraints)])
     if records is not None or circle is not None:
         if outputs is not None:
             raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
+        if constraints:
+            raise InputError("--constraint does not go with --records or --circle: list the letters")
         declared, title = declared_by_orbits(asked, epsilon, (utility_name, minimise), records, circle)
         run.answer(declared, title)
     prior = asked.prior()
@@ -137,11 +148,13 @@ def design(
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     if run.output is not None and isinstance(letters, tuple):
         files.check_labels(run.output, letters)
+    labels = (*prior.labels, *(letters if isinstance(letters, Sequence) else ()))
+    kept = [read_constraint(text, labels) for text in constraints]
 
     def declare() -> Program[Any]:
         from pmlopt.programs.designs import design as build
 
-        return build(prior, privacy, utility, letters)
+        return build(prior, privacy, utility, letters, kept)
 
     run.answer(declare, f"Optimal mechanism for {asked.title}")
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from pmlopt.errors import FileFormatError, InputError, MechanismError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
+    from pmlopt.model.constraints import Constraint
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
 
 Minimise: TypeAlias = Annotated[bool, Opt("The CSV matrix holds losses.")]
@@ -145,6 +146,40 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
         return _output_count(parts[0])
     known = {str(letter): letter for letter in letters}
     return tuple(known[part] if part in known else labels_from_text([part])[0] for part in parts)
+
+
+def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
+    """A constraint by its name, with its number or the CSV file of its labels, such as "variance=2".
+
+    Args:
+        text: of the option.
+        labels: of the letters and outputs, which a file names as text.
+
+    Raises:
+        InputError: there is no such constraint, or it needs another value.
+    """
+    from pmlopt.core.records import fields_of, kinds_of
+    from pmlopt.model.constraints import Constraint, Strata
+
+    name, _, value = text.partition("=")
+    kinds = kinds_of(Constraint)
+    if name not in kinds:
+        raise InputError(f"--constraint {text!r}: known are {', '.join(kinds)}")
+    needed = [one.name for one in fields_of(kinds[name]) if one.required]
+    if not needed or not value:
+        if needed or value:
+            raise InputError(
+                f"--constraint {text!r}: give {name + '=' + needed[0].upper() if needed else name}"
+            )
+        return cast("Constraint", kinds[name]())
+    if Path(value).suffix.lower() != ".csv":
+        return cast("Constraint", kinds[name](read_numbers(value, f"--constraint {name}=")[0]))
+    known = {str(label): label for label in labels}
+    rows = files.read_rows(Path(value))[1:]
+    if any(len(row) != 2 for row in rows):
+        raise FileFormatError(f"{value}: a row has not two cells: it has a header and two columns of labels")
+    pairs = [(known.get(one, one), known.get(other, other)) for one, other in rows]
+    return cast("Constraint", kinds[name](dict(pairs) if kinds[name] is Strata else pairs))
 
 
 def _output_count(text: str) -> int:

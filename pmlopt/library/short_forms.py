@@ -18,6 +18,7 @@ from pmlopt.errors import InstanceError
 from pmlopt.measures import information_density
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
+from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import PML, MetricPrivacy, Pufferfish, Requirement
 from pmlopt.model.queries import ModularSum, Query, exponential, laplace, symmetric_channel
 from pmlopt.model.uncertainty import JointLaws, PriorSet, confidence_ball, confidence_box
@@ -168,5 +169,6 @@ FIELDS: Mapping[str, Any] = {
     "leakage": float,
     "loss": Matrix,
     "outputs": Count | tuple[Label, ...],
+    "constraints": tuple[Constraint, ...],
 }
 """The parameters of builders that a problem file may give, with their types, in the order of reading."""

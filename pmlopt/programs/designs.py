@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import overload
 
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import (
     DistanceLoss,
@@ -30,7 +32,11 @@ def design(  # type: ignore[overload-overlap]
 ) -> SymmetricDesign: ...
 @overload
 def design(
-    prior: PriorLike, privacy: Requirement, utility: LinearUtility, outputs: Outputs = None
+    prior: PriorLike,
+    privacy: Requirement,
+    utility: LinearUtility,
+    outputs: Outputs = None,
+    constraints: Iterable[Constraint] = (),
 ) -> LinearDesign: ...
 @overload
 def design(
@@ -44,10 +50,18 @@ def design(
 def design(prior: Continuous, privacy: Requirement, utility: DistanceLoss) -> ContinuousDesign: ...
 @overload
 def design(
-    prior: PriorLike, privacy: Requirement, utility: UtilityLike, outputs: Outputs = None
+    prior: PriorLike,
+    privacy: Requirement,
+    utility: UtilityLike,
+    outputs: Outputs = None,
+    constraints: Iterable[Constraint] = (),
 ) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign: ...
 def design(
-    prior: PriorLike | Continuous, privacy: Requirement, utility: UtilityLike, outputs: Outputs = None
+    prior: PriorLike | Continuous,
+    privacy: Requirement,
+    utility: UtilityLike,
+    outputs: Outputs = None,
+    constraints: Iterable[Constraint] = (),
 ) -> LinearDesign | SymmetricDesign | ColumnDesign | EstimationDesign | ContinuousDesign:
     """Declare the design problem: the best utility over the mechanisms that meet the requirement.
 
@@ -74,6 +88,8 @@ def design(
         outputs: the M outputs: their number, or their labels. Left out, they are the prior's
             letters, or as many as a utility matrix has columns; with a sub-convex utility, as many as the
             optimum needs, at most N (so that fewer than N cannot be asked for).
+        constraints: what the mechanism must keep beside, such as `pmlopt.constraints.Invariant()`, with a
+            linear utility on letters that are listed.
 
     Raises:
         PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
@@ -97,6 +113,10 @@ def design(
     if not isinstance(privacy, Requirement):
         raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
     utility = as_utility(utility)
+    constraints = tuple(constraints)
+    listed = not isinstance(prior, Continuous | SymmetricPrior)
+    if constraints and not (listed and isinstance(utility, LinearUtility)):
+        raise ProgramError("constraints are kept by designs with an expected gain or loss on listed letters")
     if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
         return continuous_design(prior, privacy, utility, outputs)
     known = as_prior(prior)
@@ -105,7 +125,8 @@ def design(
     known = known.listed() if isinstance(known, SymmetricPrior) else known
     privacy = privacy.for_prior(known)
     if isinstance(utility, LinearUtility):
-        return linear_design(known, privacy, utility, outputs_of(known.labels, utility.columns, outputs))
+        columns = outputs_of(known.labels, utility.columns, outputs)
+        return linear_design(known, privacy, utility, columns, constraints)
     if isinstance(utility, EstimationError):
         return estimation_design(known, privacy, utility, outputs)
     assert isinstance(utility, SubConvex)

@@ -83,8 +83,7 @@ class PlannedColumn:
             over = None if self.delta is None else confidence_ball(prior, self.delta)
             privacy = PML(self.epsilon, over)
         assert self.utility is not None
-        outputs = {} if self.outputs is None else {"outputs": self.outputs}
-        return solve(design(prior, privacy, as_utility(self.utility), **outputs))
+        return solve(design(prior, privacy, as_utility(self.utility), self.outputs))
 
 
 @dataclass(frozen=True)

@@ -278,7 +278,7 @@ def _linear(certificate: LinearCertificate) -> Program[Any]:
     utility = (ExpectedGain if certificate.maximised else ExpectedLoss)(certificate.table)
     program = design(certificate.prior, certificate.privacy, utility, certificate.mechanism.outputs)
     added = {}
-    for one in certificate.added or ():
+    for one in certificate.rows_added or ():
         rows = [cp.sum(cp.multiply(row, program.mechanism)) for row in one.coefficients]
         sides = cp.hstack(rows) + np.asarray(one.offset)
         added[one.name] = sides == 0 if one.equal else sides <= 0

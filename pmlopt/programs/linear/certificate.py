@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.arrays import FloatArray, Label, rounding_of
 from pmlopt.core.records import Given, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.errors import FileFormatError
+from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
@@ -36,6 +37,8 @@ class AffineConstraint:
         multipliers: (R,) at least 0 for inequalities, of which smaller ones count as 0.
     """
 
+    kind: ClassVar[str] = "affine"
+
     name: str
     equal: bool
     coefficients: Annotated[FloatArray, Shape("R", "N", "M")]
@@ -56,6 +59,37 @@ class AffineConstraint:
     def prices(self) -> FloatArray:
         """(R,) the multipliers that count."""
         return self.multipliers if self.equal else np.maximum(self.multipliers, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class StatedConstraint:
+    """A constraint that says what it asks, from which its rows follow, with their multipliers.
+
+    Attributes:
+        constraint: what is asked.
+        multipliers: (R,) of its rows.
+    """
+
+    kind: ClassVar[str] = "stated"
+
+    constraint: Constraint
+    multipliers: Annotated[FloatArray, Shape("R")]
+
+    def affine(self, prior: Prior, outputs: Sequence[Label]) -> AffineConstraint:
+        """Its rows on the letters of a prior and some outputs.
+
+        Raises:
+            FileFormatError: there are more or fewer multipliers than rows.
+        """
+        rows, offset = self.constraint.rows(prior, outputs)
+        if len(offset) != len(self.multipliers):
+            raise FileFormatError(
+                f"there are {len(self.multipliers)} multipliers for the {len(offset)} rows of "
+                f"{self.constraint.name!r}"
+            )
+        coefficients = rows.toarray().reshape(-1, prior.size, len(outputs))
+        one = self.constraint
+        return AffineConstraint(one.name, one.equal, coefficients, -offset, self.multipliers)
 
 
 def priced(
@@ -107,7 +141,7 @@ class _Expectation(RequirementCertificate):
         maximised: bool
         residuals: Mapping[str, float]
         witness: Witness
-        added: tuple[AffineConstraint, ...] | None
+        rows_added: tuple[AffineConstraint, ...] | None
 
         @property
         def columns(self) -> Columns:
@@ -125,12 +159,12 @@ class _Expectation(RequirementCertificate):
     def checks(self) -> tuple[Claim, ...]:
         """Level, value, added constraints and bound of an expected gain or loss."""
         value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
-        room = self._rounding + sum(self._room(one) for one in self.added or ())
-        added = (self._added_claim(one) for one in self.added or ())
+        room = self._rounding + sum(self._room(one) for one in self.rows_added or ())
+        added = (self._added_claim(one) for one in self.rows_added or ())
         found = (*self.level_checks, value, *added, gap_claim(self, room, self.maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return (*found, no_bound(self, self.maximised))
-        if self.added is None and math.isfinite(self.bound):
+        if self.rows_added is None and math.isfinite(self.bound):
             text = "it rests on constraints that are not in the file"
             return (*found, Claim("bound", None, FLOATS, text, self.bound))
         return (*found, bound_claim(self.bound, self._proved_bound(self.multipliers), self.maximised))
@@ -138,7 +172,8 @@ class _Expectation(RequirementCertificate):
     def _proved_bound(self, rho: FloatArray) -> float:
         """What the multipliers and the witness prove, in the units of the table."""
         columns = self.columns
-        gains, extra = priced(self.added or (), columns.centred(self.table, self.maximised), columns.masses)
+        centred = columns.centred(self.table, self.maximised)
+        gains, extra = priced(self.rows_added or (), centred, columns.masses)
         constant = float(columns.masses @ columns.least(self.table))
         most = columns.proved(gains, rho, self.witness) if self.witness else columns.raw_bound(gains, rho)
         most = extra + (most + SHARE * columns.rounding_in(gains, rho))
@@ -178,7 +213,17 @@ class LinearCertificate(_Expectation, DesignCertificate):
     maximised: bool
     table: Annotated[FloatArray, Shape("N", "M")]
     witness: Witness
-    added: tuple[AffineConstraint, ...] | None = ()
+    added: tuple[AffineConstraint | StatedConstraint, ...] | None = ()
+
+    @cached_property
+    def rows_added(self) -> tuple[AffineConstraint, ...] | None:  # type: ignore[override]
+        """The added constraints as rows."""
+        if self.added is None:
+            return None
+        return tuple(
+            one.affine(self.prior, self.mechanism.outputs) if isinstance(one, StatedConstraint) else one
+            for one in self.added
+        )
 
     @property
     def columns(self) -> Listed:
@@ -268,4 +313,4 @@ class SymmetricCertificate(OrbitCertificate, _Expectation):
     multipliers: Annotated[FloatArray, Shape("L")] | None
     maximised: bool
     witness: ClassVar[Witness] = {}  # type: ignore[misc]
-    added: ClassVar[tuple[AffineConstraint, ...]] = ()  # type: ignore[misc]
+    rows_added: ClassVar[tuple[AffineConstraint, ...]] = ()  # type: ignore[misc]

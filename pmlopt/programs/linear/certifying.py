@@ -22,7 +22,12 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
-from pmlopt.programs.linear.certificate import AffineConstraint, LinearCertificate, SymmetricCertificate
+from pmlopt.programs.linear.certificate import (
+    AffineConstraint,
+    LinearCertificate,
+    StatedConstraint,
+    SymmetricCertificate,
+)
 from pmlopt.programs.linear.columns import ReducedColumns
 from pmlopt.programs.linear.program import (
     Expectation,
@@ -253,7 +258,7 @@ def certify_symmetric(
 
 def _with_added(
     program: LinearDesign, matrix: FloatArray
-) -> tuple[FloatArray, float, dict[str, float], tuple[AffineConstraint, ...] | None]:
+) -> tuple[FloatArray, float, dict[str, float], tuple[AffineConstraint | StatedConstraint, ...] | None]:
     """The gains and the constant of the bound, and the added constraints with their violations.
 
     Added constraints enter the bound through their multipliers.
@@ -265,12 +270,12 @@ def _with_added(
         affine = affine_constraints(program)
         if affine is not None:  # by the numbers that a file holds, so that its check finds the same
             residuals = {one.name: one.violation(matrix) / one.unit for one in affine}
-        else:
-            residuals = {
-                name: float(np.max(constraint.violation())) / unit(constraint)
-                for name, constraint in program.added.items()
-            }
-        return gains, constant, residuals, affine
+            return gains, constant, residuals, tuple(program.told(one) for one in affine)
+        residuals = {
+            name: float(np.max(constraint.violation())) / unit(constraint)
+            for name, constraint in program.added.items()
+        }
+        return gains, constant, residuals, None
 
 
 @dataclass(frozen=True, eq=False)

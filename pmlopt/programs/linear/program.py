@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -15,13 +15,19 @@ from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
+from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import LDP, LIP, PML, Requirement
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.utility import LinearUtility
 from pmlopt.model.utility.linear import row_offsets
 from pmlopt.programs.certificate import C_co
 from pmlopt.programs.design_program import Design, Outputs
-from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
+from pmlopt.programs.linear.certificate import (
+    AffineConstraint,
+    LinearCertificate,
+    StatedConstraint,
+    SymmetricCertificate,
+)
 from pmlopt.programs.linear.columns import (
     Columns,
     Listed,
@@ -120,6 +126,8 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
     outputs: tuple[Label, ...]
     table: FloatArray
     """(N, M) the gain or loss on the labels, in the person's units."""
+    stated: Mapping[str, Constraint] = field(default_factory=dict)
+    """Of the added constraints those that say what they ask."""
 
     @cached_property
     def columns(self) -> Listed:  # type: ignore[override]
@@ -232,6 +240,32 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
     def mechanism(self) -> cp.Variable:
         """The (N, M) variable of the mechanism matrix."""
         return self.variables["mechanism"]
+
+    def keeping(self, constraints: Iterable[Constraint]) -> LinearDesign:
+        """The same program with constraints such as `Invariant()`, each under its own name.
+
+        Raises:
+            ProgramError: one is no such constraint, is there twice, or is on other labels.
+        """
+        import cvxpy as cp
+
+        cells, added = cp.vec(self.mechanism, order="C"), {}
+        stated = dict(self.stated)
+        for one in constraints:
+            if not isinstance(one, Constraint):
+                raise ProgramError(f"{one!r} is no constraint such as pmlopt.constraints.Invariant()")
+            if one.name in stated:
+                raise ProgramError(f"there are two constraints {one.name!r}: one of each kind can be kept")
+            rows, offset = one.rows(self.prior, self.outputs)
+            if len(offset):
+                stated[one.name] = one
+                added[one.name] = rows @ cells == offset if one.equal else rows @ cells <= offset
+        return replace(self.with_constraints(**added), stated=stated) if added else self
+
+    def told(self, constraint: AffineConstraint) -> AffineConstraint | StatedConstraint:
+        """An added constraint as a file has it: by what it asks, where it says that, else by its rows."""
+        one = self.stated.get(constraint.name)
+        return constraint if one is None else StatedConstraint(one, constraint.multipliers)
 
     def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
         """The same program with constraints of your own, each under a name.
@@ -417,7 +451,11 @@ _WORTH = 10.0
 
 
 def linear_design(
-    prior: Prior, privacy: Requirement, utility: LinearUtility, outputs: tuple[Label, ...]
+    prior: Prior,
+    privacy: Requirement,
+    utility: LinearUtility,
+    outputs: tuple[Label, ...],
+    constraints: Iterable[Constraint] = (),
 ) -> LinearDesign:
     """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
     table = utility.table(prior.labels, outputs)
@@ -425,7 +463,7 @@ def linear_design(
         raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
 
     declare = partial(_declaration, prior, privacy, utility, table)
-    return LinearDesign(
+    program = LinearDesign(
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
         declare=declare if _lazy(prior, privacy) else declare().itself,
         prior=prior,
@@ -434,6 +472,8 @@ def linear_design(
         outputs=outputs,
         table=table,
     )
+    constraints = tuple(constraints)
+    return program.keeping(constraints) if constraints else program
 
 
 def _lazy(prior: Prior, privacy: Requirement) -> bool:

@@ -1,0 +1,237 @@
+"""Constraints that a design is asked to keep: those of post-randomization, and of tables of noise."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, labels_of, nonnegative, places_of, real
+from pmlopt.core.records import Range, Record, fields_of
+from pmlopt.data.prior import Prior
+from pmlopt.errors import ProgramError
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+Scores: TypeAlias = Mapping[Any, float] | Iterable[tuple[Label, float]] | None
+
+
+class Constraint(Record, ABC):
+    """Linear rows on a mechanism: `sum_xy C[r,x,y] P[x,y] = offset[r]`, or at most the offset.
+
+    A class with a `name` of its own is known by it in problem files, in saved files and on the command line.
+
+    Attributes:
+        equal: whether the rows are equations.
+    """
+
+    name: ClassVar[str]
+    equal: ClassVar[bool] = True
+
+    def __repr__(self) -> str:
+        told = (f"{one.name}={getattr(self, one.name)!r}" for one in fields_of(type(self)))
+        return f"{type(self).__name__}({', '.join(told)})"
+
+    @abstractmethod
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        """C as (R, N M), on the mechanism row by row, and the (R,) offsets.
+
+        Raises:
+            ProgramError: it is on other labels than those of the prior and the outputs.
+        """
+
+
+class Invariant(Constraint):
+    """Invariant post-randomization: the released column has the law of the data, `p P = p`.
+
+    The outputs are the letters of the prior. Frequencies are then read from the release as they are.
+
+    Source: [gouweleeuw1998post, Section 3].
+
+    Examples:
+        >>> from pmlopt import PML, design, solve
+        >>> kept = solve(design([0.6, 0.4], PML(0.4), "hamming", constraints=[Invariant()]))
+        >>> ([0.6, 0.4] @ kept.matrix).round(6).tolist()
+        [0.6, 0.4]
+    """
+
+    name: ClassVar[str] = "invariant"
+
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        from scipy import sparse
+
+        places = places_of(outputs, prior.labels, "the outputs of an invariant design", ProgramError)
+        if sorted(places) != list(range(prior.size)):
+            raise ProgramError(
+                "an invariant design releases the letters: its outputs are other labels than the prior's"
+            )
+        law = sparse.kron(prior.pmf[None, :], sparse.eye_array(prior.size))
+        return sparse.csr_array(law), prior.pmf[places]
+
+
+class _OfScores(Constraint):
+    """On scores of letters and outputs: numbers by label, or the labels themselves where they are numbers."""
+
+    scores: tuple[tuple[Label, float], ...] | None
+
+    def __init__(self, scores: Scores = None) -> None:
+        pairs = scores.items() if isinstance(scores, Mapping) else scores
+        self.scores = None if pairs is None else tuple(
+            (label, real(score, f"the score of {label!r}", ProgramError)) for label, score in pairs
+        )  # fmt: skip
+        if self.scores is not None:
+            labels_of([label for label, _ in self.scores], len(self.scores), "the scores", ProgramError)
+
+    def _of(self, labels: Sequence[Label], what: str) -> FloatArray:
+        if self.scores is not None:
+            known, values = zip(*self.scores, strict=True)
+            return np.array(values)[places_of(labels, known, what, ProgramError)]
+        for label in labels:
+            if not isinstance(label, int | float) or isinstance(label, bool):
+                raise ProgramError(f"{what} are labels such as {label!r}, no numbers: give scores by label")
+        return np.array(labels, dtype=float)
+
+    def _errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
+        """(N, M) the score of the output less that of the letter."""
+        return self._of(outputs, "the outputs")[None, :] - self._of(prior.labels, "the letters")[:, None]
+
+
+class Unbiased(_OfScores):
+    """Noise of mean zero for each letter: `sum_y P[x,y] (s(y) - s(x)) = 0`.
+
+    Args:
+        scores: s, by label; left out, the labels are numbers.
+
+    Source: [gouweleeuw1998post]; for tables of noise [giessing2016computational].
+
+    Examples:
+        >>> from pmlopt import PML, Prior, constraints, design, solve
+        >>> counts, noise = Prior([0.5, 0.5], [1, 2]), [constraints.Unbiased(), constraints.Variance(2)]
+        >>> table = solve(design(counts, PML(0.4), "squared", range(4), noise))
+        >>> (table.matrix @ range(4)).round(6).tolist()
+        [1.0, 2.0]
+        >>> round(table.value, 6)
+        1.033245
+    """
+
+    name: ClassVar[str] = "unbiased"
+
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        return _by_letter(self._errors(prior, outputs)), np.zeros(prior.size)
+
+
+class Variance(_OfScores):
+    """The mean squared error of each letter is at most a number: `sum_y P[x,y] (s(y) - s(x))^2 <= most`.
+
+    Beside `Unbiased` that is the variance of the noise.
+
+    Args:
+        most: in squared units of the scores.
+        scores: as those of `Unbiased`.
+    """
+
+    name: ClassVar[str] = "variance"
+    equal: ClassVar[bool] = False
+    most: Annotated[float, Range(0)]
+
+    def __init__(self, most: float, scores: Scores = None) -> None:
+        self.most = nonnegative(most, "the largest variance", ProgramError)
+        super().__init__(scores)
+
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        return _by_letter(self._errors(prior, outputs) ** 2), np.full(prior.size, self.most)
+
+
+class _Shut(Constraint):
+    """Pairs of a letter and an output that never occur."""
+
+    @abstractmethod
+    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        """(N, M) where they are."""
+
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        from scipy import sparse
+
+        shut = self.shut(prior, outputs)
+        cells = np.flatnonzero(shut)
+        one_each = (np.ones(len(cells)), (np.arange(len(cells)), cells))
+        return sparse.csr_array(one_each, shape=(len(cells), shut.size)), np.zeros(len(cells))
+
+
+class Zeros(_Shut):
+    """Changes that are not allowed, as of married children: `P[x,y] = 0`.
+
+    Args:
+        pairs: of a letter and an output.
+    """
+
+    name: ClassVar[str] = "zeros"
+    pairs: tuple[tuple[Label, Label], ...]
+
+    def __init__(self, pairs: Iterable[tuple[Label, Label]]) -> None:
+        self.pairs = tuple((x, y) for x, y in pairs)
+
+    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        found = np.zeros((prior.size, len(outputs)), dtype=bool)
+        letters = places_of([x for x, _ in self.pairs], prior.labels, "the pairs' letters", ProgramError)
+        found[letters, places_of([y for _, y in self.pairs], outputs, "the pairs' outputs", ProgramError)] = (
+            True
+        )
+        return found
+
+
+class Within(_OfScores, _Shut):
+    """Noise of at most a size: `P[x,y] = 0` where `|s(y) - s(x)| > most`.
+
+    Args:
+        most: in units of the scores.
+        scores: as those of `Unbiased`.
+    """
+
+    name: ClassVar[str] = "within"
+    most: Annotated[float, Range(0)]
+
+    def __init__(self, most: float, scores: Scores = None) -> None:
+        self.most = nonnegative(most, "the largest change", ProgramError)
+        super().__init__(scores)
+
+    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        return np.abs(self._errors(prior, outputs)) > self.most
+
+
+class Strata(_Shut):
+    """Letters change within their stratum alone: `P[x,y] = 0` where x and y are of two strata.
+
+    Args:
+        groups: the labels of each stratum, or the stratum of each label.
+    """
+
+    name: ClassVar[str] = "strata"
+    groups: tuple[tuple[Label, ...], ...]
+
+    def __init__(self, groups: Mapping[Any, Label] | Iterable[Iterable[Label]]) -> None:
+        if isinstance(groups, Mapping):
+            by_stratum = {one: [x for x, own in groups.items() if own == one] for one in groups.values()}
+            groups = by_stratum.values()
+        self.groups = tuple(map(tuple, groups))
+        every = [label for group in self.groups for label in group]
+        labels_of(every, len(every), "the strata", ProgramError)
+
+    def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
+        every = [label for group in self.groups for label in group]
+        stratum = np.repeat(np.arange(len(self.groups)), list(map(len, self.groups)))
+        own, other = (
+            stratum[places_of(labels, every, f"{what} of strata", ProgramError)]
+            for labels, what in ((prior.labels, "the letters"), (outputs, "the outputs"))
+        )
+        return np.asarray(own[:, None] != other[None, :])
+
+
+def _by_letter(values: FloatArray) -> sparse.csr_array:
+    """(N, N M) a row for each letter, of values on its entries."""
+    from scipy import sparse
+
+    return sparse.csr_array(sparse.block_diag(list(values[:, None, :]), format="csr"))
