@@ -123,7 +123,8 @@ def design(
         tuple[str, ...],
         Opt(
             "What the mechanism must keep beside: invariant, unbiased, variance=NUMBER, within=NUMBER, "
-            "zeros=FILE.csv (columns: letter, output) or strata=FILE.csv (letter, stratum).",
+            "zeros=FILE.csv (columns: letter, output), strata=FILE.csv (letter, stratum) or "
+            "outcome-leakage=FILE.csv (output, nats).",
             "--constraint",
         ),
     ] = (),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
@@ -228,6 +229,56 @@ class Strata(_Shut):
             for labels, what in ((prior.labels, "the letters"), (outputs, "the outputs"))
         )
         return np.asarray(own[:, None] != other[None, :])
+
+
+class OutcomeLeakage(Constraint):
+    """Budgets of single outcomes: `P[x,y] <= e^(most[y]) q[y]` for each letter x and some outputs y.
+
+    Beside PML, which is a bound on all outcomes, it says that some may tell less. It is kept up to rounding,
+    as constraints are, where a requirement is proved in exact arithmetic.
+
+    Args:
+        most: in nats, by output.
+
+    Raises:
+        ProgramError: a budget is negative or no number.
+
+    Source: [saeidian2023pointwise, Definition 1], for each outcome by itself.
+
+    Examples:
+        >>> from pmlopt import PML, Prior, constraints, design, pointwise_leakage, solve
+        >>> prior = Prior([0.5, 0.3, 0.2], ["no", "yes", "often"])
+        >>> told = solve(design(prior, PML(1.0), "hamming", constraints=[OutcomeLeakage({"often": 0.2})]))
+        >>> bool(pointwise_leakage(prior, told.mechanism)[2] <= 0.2 + 1e-12)
+        True
+    """
+
+    name: ClassVar[str] = "outcome-leakage"
+    equal: ClassVar[bool] = False
+    most: tuple[tuple[Label, float], ...]
+
+    def __init__(self, most: Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
+        pairs = most.items() if isinstance(most, Mapping) else most
+        self.most = tuple(
+            (label, nonnegative(nats, f"the budget of the outcome {label!r}", ProgramError))
+            for label, nats in pairs
+        )
+        labels_of([label for label, _ in self.most], len(self.most), "the budgets", ProgramError)
+
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        from scipy import sparse
+
+        known = [label for label, _ in self.most]
+        places = places_of(known, outputs, "the budgets of outcomes", ProgramError)
+        letters, m = np.eye(prior.size), len(outputs)
+        units = sparse.csr_array(np.eye(m)[places])
+        # e^-eps P[x,y] <= q[y], so that no coefficient is large
+        parts = [
+            sparse.kron(math.exp(-nats) * letters - prior.pmf[None, :], units[[place]])
+            for place, (_, nats) in enumerate(self.most)
+        ]
+        rows = sparse.csr_array(sparse.vstack(parts)) if parts else sparse.csr_array((0, prior.size * m))
+        return rows, np.zeros(rows.shape[0])
 
 
 def _by_letter(values: FloatArray) -> sparse.csr_array:

@@ -16,7 +16,16 @@ from oracles.designs import optimum
 
 from pmlopt import LDP, PML, ExpectedLoss, MaximalLeakage, Prior, design, solve, verify_file
 from pmlopt.errors import InputError, ProgramError
-from pmlopt.model.constraints import Constraint, Invariant, Strata, Unbiased, Variance, Within, Zeros
+from pmlopt.model.constraints import (
+    Constraint,
+    Invariant,
+    OutcomeLeakage,
+    Strata,
+    Unbiased,
+    Variance,
+    Within,
+    Zeros,
+)
 from pmlopt.model.privacy import Requirement
 
 REQUIREMENTS: list[Requirement] = [PML(0.7), LDP(1.0), MaximalLeakage(0.8)]
@@ -33,12 +42,14 @@ def asked(kind: str, rng: np.random.Generator) -> tuple[list[Constraint], tuple[
     if kind == "scores":
         scores = {label: float(rng.uniform(0, 3)) for label in LETTERS} | {9: -9.0, 10: 12.0}
         return [Unbiased(scores), Variance(300, scores)], (*LETTERS, 9, 10)
+    if kind == "outcomes":
+        return [OutcomeLeakage({2: 0.0, 4: 0.1, 3: 9.0})], LETTERS
     if kind == "zeros":
         return [Zeros([(1, 4), (4, 1)])], LETTERS
     return [Variance(12), Strata([[1, 2, 3, 4, 8], [9]])], (*LETTERS, 8, 9)
 
 
-@pytest.mark.parametrize("kind", ["invariant", "noise", "scores", "zeros", "strata"])
+@pytest.mark.parametrize("kind", ["invariant", "noise", "scores", "outcomes", "zeros", "strata"])
 @pytest.mark.parametrize("privacy", REQUIREMENTS, ids=lambda one: one.name)
 def test_designs_keep_them_and_are_the_best_that_do(privacy: Requirement, kind: str) -> None:
     rng = np.random.default_rng(len(kind))
@@ -67,7 +78,9 @@ def test_no_change_is_allowed_but_to_the_letter_itself() -> None:
     prior = Prior([0.5, 0.3, 0.2], ["a", "b", "c"])
     alone = [Strata({"a": "one", "b": "two", "c": "two"})]
     found = solve(design(prior, PML(math.log(2)), "hamming", constraints=alone))
-    assert found.matrix[:, 0] == pytest.approx([1, 0, 0], abs=1e-12)  # who is alone is told: log 2 at the mass of a half
+    assert found.matrix[:, 0] == pytest.approx(
+        [1, 0, 0], abs=1e-12
+    )  # who is alone is told: log 2 at the mass of a half
     assert found.value == pytest.approx(0.2)  # b and c look alike, as each lift is 2 at most
 
 
@@ -77,6 +90,7 @@ def test_no_change_is_allowed_but_to_the_letter_itself() -> None:
         ([Unbiased()], "no numbers: give scores by label"),
         ([Unbiased({"a": 1, "b": 2})], "'c'"),
         ([Zeros([("a", "z")])], "'z'"),
+        ([OutcomeLeakage({"z": 0.5})], "'z'"),
         ([Strata([["a", "b"]])], "'c'"),
         ([Invariant(), Invariant()], "two constraints 'invariant'"),
         ([PML(1.0)], "is no constraint"),
@@ -96,6 +110,8 @@ def test_they_are_refused_where_nothing_would_keep_them() -> None:
         Variance(-1)
     with pytest.raises(InputError, match="the score of 'c'"):
         Unbiased({"a": 1, "b": 2, "c": math.inf})
+    with pytest.raises(InputError, match="budget of the outcome 'a'"):
+        OutcomeLeakage({"a": -0.5})
     with pytest.raises(InputError, match="'a' stands twice"):
         Strata([["a", "b", "c"], ["a"]])
 
@@ -115,11 +131,13 @@ def test_a_file_says_what_is_asked_and_is_checked_by_it(tmp_path: Path) -> None:
 def test_the_shell_takes_them_by_name(tmp_path: Path) -> None:
     (tmp_path / "p.csv").write_text("letter,count\n1,30\n2,20\n3,10\n")
     (tmp_path / "z.csv").write_text("letter,output\n1,3\n")
+    (tmp_path / "o.csv").write_text("output,nats\n2,0.25\n")
     (tmp_path / "s.csv").write_text("letter,stratum\n1,low\n2,high\n3,high\n")
     plain = f"design --prior {tmp_path / 'p.csv'} --epsilon 0.8 --utility absolute --json".split()
     prior = Prior.from_counts([30, 20, 10], [1, 2, 3])
     for texts, constraints in (
         (["invariant", f"zeros={tmp_path / 'z.csv'}"], [Invariant(), Zeros([(1, 3)])]),
+        ([f"outcome-leakage={tmp_path / 'o.csv'}"], [OutcomeLeakage({2: 0.25})]),
         (["variance=1.5", f"strata={tmp_path / 's.csv'}"], [Variance(1.5), Strata([[1], [2, 3]])]),
     ):
         options = [part for text in texts for part in ("--constraint", text)]

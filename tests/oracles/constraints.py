@@ -8,7 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.model.constraints import Constraint, Invariant, Strata, Unbiased, Variance, Within, Zeros
+from pmlopt.model.constraints import (
+    Constraint,
+    Invariant,
+    OutcomeLeakage,
+    Strata,
+    Unbiased,
+    Variance,
+    Within,
+    Zeros,
+)
 
 FloatArray = NDArray[np.float64]
 
@@ -34,6 +43,16 @@ def _sums(one: Constraint, p: FloatArray, letters: list[Any], outputs: list[Any]
     if isinstance(one, Invariant):
         each = range(len(letters))
         return [([(x, y, p[x]) for x in each], p[letters.index(outputs[y])], True) for y in each]
+    if isinstance(one, OutcomeLeakage):
+        return [
+            (
+                [(z, outputs.index(label), (z == x) - np.exp(nats) * p[z]) for z in range(len(letters))],
+                0.0,
+                False,
+            )
+            for label, nats in one.most
+            for x in range(len(letters))
+        ]
     if isinstance(one, Zeros):
         return [([(letters.index(a), outputs.index(b), 1.0)], 0.0, True) for a, b in one.pairs]
     if isinstance(one, Strata):
