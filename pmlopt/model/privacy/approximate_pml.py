@@ -57,6 +57,9 @@ class ApproximatePML(Requirement):
     epsilon: float
     delta: float
     name: ClassVar[str] = "approximate-pml"
+    meaning: ClassVar[str] = (
+        "No event is more than e^{limit} times as likely given anything, but for the slack."
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))

@@ -36,6 +36,7 @@ class GainLeakage(RatioRequirement):
     """
 
     name: ClassVar[str] = "g-leakage"
+    meaning: ClassVar[str] = "No outcome raises what this adversary expects to gain by more than e^{limit}."
     epsilon: float
     gain: Annotated[FloatArray, Shape("guesses", "letters")]
 

@@ -49,6 +49,9 @@ class GuessLeakage(Requirement):
     guesses: int
     epsilon: float
     name: ClassVar[str] = "guess-leakage"
+    meaning: ClassVar[str] = (
+        "No outcome makes it more than e^{limit} times as likely to be right within the guesses."
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "guesses", whole(self.guesses, "the number of guesses", PrivacyError))

@@ -31,6 +31,9 @@ class LDP(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "ldp"
+    meaning: ClassVar[str] = (
+        "No outcome is more than e^{limit} times as likely for one person's data as for another's."
+    )
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))

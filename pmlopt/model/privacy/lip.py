@@ -42,6 +42,14 @@ class LIP(MeanBounds):
             object.__setattr__(self, side, bound)
 
     @property
+    def meanings(self) -> tuple[str, ...]:
+        sides = (("less", self.lower), ("more", self.upper))
+        return tuple(
+            f"No outcome makes anything {word} likely by a factor of more than e^{limit:.6g}."
+            for word, limit in sides
+        )
+
+    @property
     def bounds(self) -> tuple[Bound, ...]:
         return (
             Bound("lip_lower", Side.MEAN, Side.LETTERS, self.lower),

@@ -30,6 +30,7 @@ class MaximalLeakage(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "maximal-leakage"
+    meaning: ClassVar[str] = "On average over outcomes, a guess becomes at most e^{limit} times as likely."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))

@@ -84,6 +84,9 @@ class MetricPrivacy(RatioRequirement):
     """
 
     name: ClassVar[str] = "metric"
+    meaning: ClassVar[str] = (
+        "Letters at the distance d cannot be told apart by more than a factor of e^({limit} d)."
+    )
 
     def __init__(self, epsilon: float, distance: Distance) -> None:
         self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)

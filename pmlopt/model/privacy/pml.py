@@ -18,7 +18,7 @@ from pmlopt.model.privacy.mean_bounds import Bound, MeanBounds, Side
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import Ratios, mean_ratios
 from pmlopt.model.privacy.requirement import Requirement
-from pmlopt.model.privacy.secret_leakage import RobustSecretPML, SecretPML
+from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 
@@ -30,6 +30,7 @@ class LetterBudgets(RatioRequirement):
     """
 
     name: ClassVar[str] = "pml"
+    meaning: ClassVar[str] = "Each letter has a budget of its own, and no outcome makes it likelier by more."
     is_form: ClassVar[bool] = True
     over: ClassVar[None] = None
     about: ClassVar[None] = None
@@ -113,6 +114,7 @@ class PML(MeanBounds):
     epsilon: float
     over: PriorSet | None = None
     name: ClassVar[str] = "pml"
+    meaning: ClassVar[str] = GUESSES
     about: ClassVar[None] = None
 
     def __new__(

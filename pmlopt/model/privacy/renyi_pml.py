@@ -98,6 +98,9 @@ class RenyiPML(OfOrder):
     """
 
     name: ClassVar[str] = "renyi-pml"
+    meaning: ClassVar[str] = (
+        "In a mean of the order over letters, no outcome makes them more than e^{limit} times as likely."
+    )
     infinite: ClassVar[str] = "PML"
 
     @property

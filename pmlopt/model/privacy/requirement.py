@@ -122,6 +122,13 @@ class Requirement(Record, ABC):
     """
 
     name: ClassVar[str]
+    meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
+    """What the limit says, in a sentence for those who do not know the field."""
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        """What each of the `limits` says."""
+        return tuple(self.meaning.replace("{limit}", f"{limit:.6g}") for limit in self.limits.values())
 
     def for_prior(self, prior: Prior) -> Requirement:
         """The requirement on the letters of a prior, where it is on labels; else itself."""
@@ -404,6 +411,10 @@ class Conjunction(Requirement):
     @property
     def limits(self) -> dict[str, float]:
         return {name: limit for part in self.parts for name, limit in part.limits.items()}
+
+    @property
+    def meanings(self) -> tuple[str, ...]:
+        return tuple(text for part in self.parts for text in part.meanings)
 
     @property
     def sharp(self) -> bool:

@@ -39,6 +39,10 @@ SAME_LAW = 1e-9
 """By how much the prior of a design may differ from the law of X in the joint law."""
 
 
+GUESSES = "No outcome makes any guess about anything that is asked more than e^{limit} times as likely."
+"""What PML means, of the data or of a secret."""
+
+
 class SecretRequirement(RatioRequirement):
     """A bound on what outcomes tell of a secret S through X.
 
@@ -85,6 +89,7 @@ class SecretPML(SecretRequirement):
     """
 
     name: ClassVar[str] = "pml"
+    meaning: ClassVar[str] = GUESSES
     is_form: ClassVar[bool] = True
     over: ClassVar[None] = None
 
@@ -131,6 +136,9 @@ class Pufferfish(SecretRequirement):
     """
 
     name: ClassVar[str] = "pufferfish"
+    meaning: ClassVar[str] = (
+        "No outcome tells two values of the secret apart by more than a factor of e^{limit}."
+    )
     epsilon: float
     secret: Secret
     pairs: tuple[tuple[Label, Label], ...]
@@ -182,6 +190,7 @@ class RobustSecretPML(Requirement):
     """
 
     name: ClassVar[str] = "pml"
+    meaning: ClassVar[str] = GUESSES
     is_form: ClassVar[bool] = True
 
     def __init__(self, epsilon: float, secret: Secret, over: JointLaws) -> None:

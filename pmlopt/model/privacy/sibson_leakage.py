@@ -51,6 +51,7 @@ class SibsonLeakage(OfOrder):
     """
 
     name: ClassVar[str] = "sibson-leakage"
+    meaning: ClassVar[str] = "On average over outcomes, in a mean of the order, lifts are at most e^{limit}."
     infinite: ClassVar[str] = "MaximalLeakage"
 
     @property

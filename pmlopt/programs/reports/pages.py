@@ -132,21 +132,6 @@ def _response(certificate: DesignCertificate, everything: FloatArray) -> FloatAr
     return mixed(high)
 
 
-MEANINGS = {
-    "pml": "No outcome makes any guess about anything that is asked more than e^{limit} times as likely.",
-    "pml_above_budget": "Each letter has a budget of its own, and no outcome makes it likelier by more.",
-    "ldp": "No outcome is more than e^{limit} times as likely for one person's data as for another's.",
-    "lip_lower": "No outcome makes anything less likely by a factor of more than e^{limit}.",
-    "lip_upper": "No outcome makes anything more likely by a factor of more than e^{limit}.",
-    "maximal_leakage": "On average over outcomes, a guess becomes at most e^{limit} times as likely.",
-    "sibson_leakage": "On average over outcomes, in a mean of the order, lifts are at most e^{limit}.",
-    "approximate_pml": "No event is more than e^{limit} times as likely given anything, but for the slack.",
-    "metric": "Letters at the distance d cannot be told apart by more than a factor of e^({limit} d).",
-    "pufferfish": "No outcome tells two values of the secret apart by more than a factor of e^{limit}.",
-    "g_leakage": "No outcome raises what this adversary expects to gain by more than e^{limit}.",
-}
-"""What limits mean, by name."""
-
 SOURCES = {
     "pml": "Saeidian, Cervia, Oechtering, Skoglund: Pointwise maximal leakage (2023)",
     "ldp": "Kasiviswanathan, Lee, Nissim, Raskhodnikova, Smith: What can we learn privately? (2011)",
@@ -214,7 +199,7 @@ def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
     return Facts(
         kind=certificate.kind,
         promise=certificate.statement,
-        meanings=tuple(_meaning(name, limit) for name, limit in limits.items()),
+        meanings=() if privacy is None else privacy.meanings,
         about=_about(privacy),
         scope=_scope(privacy, known),
         not_promised=NOT_PROMISED,
@@ -240,12 +225,6 @@ def warnings_of(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeTe
     if privacy.holds(prior, Mechanism(np.eye(prior.size), prior.labels)):
         found.append("The limit binds nothing: releasing the data itself keeps it under this prior.")
     return (*found, *outcome_warnings(outcomes))
-
-
-def _meaning(name: str, limit: float) -> str:
-    base = name.partition("_about_")[0]
-    text = MEANINGS.get(base, "The limit {limit} nats holds for the ratio that is named.")
-    return text.replace("{limit}", f"{limit:.6g}")
 
 
 def _about(privacy: Requirement | None) -> str:
