@@ -56,6 +56,9 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "estimation_peers": Benchmark("frequencies by multi-freq-ldpy and pure-ldp, and by designs"),
     "interval_coverage": Benchmark("how often the intervals of estimates hold"),
     "audit_power": Benchmark("samples that refute or confirm a claim, beside intervals of all entries"),
+    "streams": Benchmark(
+        "a chain from the climate: streams beside LDP at epsilon / T, and a bound on policies"
+    ),
     "growth": Benchmark("every kind of problem over its size"),
     "structured_kinds": Benchmark("the kinds of the structured interior point beside PML"),
     "operations": Benchmark("the structured interior point beside the rate of the processor"),

@@ -4,6 +4,7 @@ from . import releases as releases
 from . import testing as testing
 from .data import symmetry as symmetry
 from .data import tables as tables
+from .data.chain import Chain as Chain
 from .data.continuous import Continuous as Continuous
 from .data.mechanism import Mechanism as Mechanism
 from .data.prior import Prior as Prior
@@ -75,6 +76,7 @@ from .programs.worst_case.program import best_worst_case as best_worst_case
 from .publishing import check as check
 from .publishing import release as release
 from .releases import Ledger as Ledger
+from .releases import Stream as Stream
 from .releases import estimation as estimation
 from .releases import joint_level as joint_level
 from .releases import noise as noise

@@ -13,12 +13,14 @@ from pmlopt.releases.joint import (
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.shuffled import calibrate_shuffled, shuffled_failure, shuffled_level, shuffled_slack
 from pmlopt.releases.split import Split, best_split
+from pmlopt.releases.stream import Stream, linear_caps, stream_bounds
 
 __all__ = [
     "AttributeLevels",
     "JointOutcome",
     "Ledger",
     "Split",
+    "Stream",
     "attribute_levels",
     "best_split",
     "calibrate_shuffled",
@@ -29,8 +31,10 @@ __all__ = [
     "joint_outcomes",
     "level_beside",
     "level_in_clear",
+    "linear_caps",
     "shuffled_failure",
     "shuffled_level",
     "shuffled_slack",
+    "stream_bounds",
     "worst_outcome",
 ]

@@ -1,0 +1,153 @@
+"""Markov chains: secrets that move from step to step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Annotated, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, Label, few, float_array, labels_of, nonnegative
+from pmlopt.core.records import Record, Shape
+from pmlopt.errors import PriorError
+
+SUM_TOLERANCE = 1e-9
+"""How far the probabilities of a law may be from a sum of one."""
+
+
+@dataclass(frozen=True, eq=False, init=False)
+class Chain(Record):
+    """A Markov chain X_1, X_2, ...: `P(X_1 = x) = initial[x]`, `P(X_(t+1) = z | X_t = x) = K_t[x,z]`.
+
+    Probabilities may be zero: states that cannot be reached, absorbing states, moves without choice.
+
+    Args:
+        initial: (N,) the law of the first state.
+        kernels: (N, N) one kernel for all steps, or (T, N, N) one for each, so that there are T + 1 states.
+        labels: of the states; left out, they are 0 to N - 1.
+
+    Raises:
+        PriorError: a probability is negative, a law does not sum to one (within 1e-9), or sizes differ.
+
+    Examples:
+        >>> chain = Chain([1.0, 0.0], [[0.9, 0.1], [0.3, 0.7]], ["home", "out"])
+        >>> chain.law(2).tolist(), chain.stationary().round(12).tolist()
+        ([0.9, 0.1], [0.75, 0.25])
+    """
+
+    initial: Annotated[FloatArray, Shape("N")]
+    kernels: Annotated[FloatArray, Shape("T", "N", "N")]
+    labels: tuple[Label, ...]
+
+    def __init__(self, initial: ArrayLike, kernels: ArrayLike, labels: Iterable[Label] | None = None) -> None:
+        first = float_array(initial, 1, "the law of the first state", PriorError)
+        moves = np.asarray(kernels, dtype=float)
+        moves = float_array(moves[None] if moves.ndim == 2 else moves, 3, "the kernels", PriorError)
+        if moves.shape[1:] != (len(first), len(first)) or not len(moves):
+            raise PriorError(
+                f"the kernels have the shape {moves.shape}, and there are {len(first)} states: a row "
+                "and a column for each"
+            )
+        for what, laws in (("the law of the first state", first[None]), ("a row of a kernel", moves)):
+            sums = laws.sum(axis=-1)
+            if laws.min() < 0 or np.abs(sums - 1).max() > SUM_TOLERANCE:
+                wrong = float(sums.ravel()[np.abs(sums - 1).argmax()])
+                raise PriorError(
+                    f"{what} has the entry {laws.min():g} or the sum {wrong:.12g}: entries are at least 0, "
+                    "and sum to one"
+                )
+        object.__setattr__(self, "initial", first)
+        object.__setattr__(self, "kernels", moves)
+        object.__setattr__(self, "labels", labels_of(labels, len(first), "the states", PriorError))
+
+    @classmethod
+    def from_sequences(
+        cls,
+        sequences: Iterable[Sequence[Label]],
+        smoothing: float = 0.0,
+        labels: Iterable[Label] | None = None,
+    ) -> Chain:
+        """The chain of counted moves, with a number added to the count of each first state and of each move.
+
+        Args:
+            sequences: the states of each person, in their order in time.
+            smoothing: the number that is added; 0.5 is Jeffreys' prior, of which these are then the means.
+            labels: the states; left out, those that occur, in ascending order.
+
+        Raises:
+            PriorError: a state is not among the labels, or nothing is known of where a state moves to.
+
+        Examples:
+            >>> Chain.from_sequences([["a", "a", "b"], ["b", "a", "a"]], 1.0).kernels[0].round(12).tolist()
+            [[0.6, 0.4], [0.666666666667, 0.333333333333]]
+        """
+        seen = [list(states) for states in sequences]
+        more = nonnegative(smoothing, "what is added to counts", PriorError)
+        every: Any = {state for states in seen for state in states} if labels is None else labels
+        try:
+            names = labels_of(sorted(every) if labels is None else every, None, "the states", PriorError)
+        except TypeError:
+            raise PriorError("the states have no order: give labels=") from None
+        place = {label: k for k, label in enumerate(names)}
+        strange = next((state for states in seen for state in states if state not in place), None)
+        if strange is not None or not any(seen):
+            raise PriorError(
+                "there are no states" if strange is None else f"{strange!r} is none of {few(names)}"
+            )
+        firsts = np.full(len(names), more)
+        moves = np.full((len(names), len(names)), more)
+        np.add.at(firsts, [place[states[0]] for states in seen if states], 1)
+        pairs = [(place[a], place[b]) for states in seen for a, b in pairwise(states)]
+        if pairs:
+            np.add.at(moves, tuple(np.array(pairs).T), 1)
+        left = moves.sum(axis=1)
+        if not left.all():
+            raise PriorError(
+                f"nobody is seen to move on from {names[int(left.argmin())]!r}: give smoothing=0.5, or leave "
+                "the state out"
+            )
+        return cls(firsts / firsts.sum(), moves / left[:, None], names)
+
+    @property
+    def size(self) -> int:
+        """N."""
+        return len(self.initial)
+
+    @property
+    def steps(self) -> int | None:
+        """How many states there are in time; None where one kernel is for all steps."""
+        return None if len(self.kernels) == 1 else len(self.kernels) + 1
+
+    def kernel(self, time: int) -> FloatArray:
+        """(N, N) from X_time to the next state; time is at least 1.
+
+        Raises:
+            PriorError: the chain has ended.
+        """
+        if self.steps is not None and not 1 <= time < self.steps:
+            raise PriorError(f"the chain has {self.steps} states, and none after the {time}th")
+        return np.asarray(self.kernels[0 if self.steps is None else time - 1])
+
+    def law(self, time: int) -> FloatArray:
+        """(N,) the law of X_time before anything is released; time is at least 1."""
+        found = self.initial
+        for step in range(1, time):
+            found = found @ self.kernel(step)
+        return np.asarray(found)
+
+    def stationary(self) -> FloatArray:
+        """(N,) the law that the kernel leaves as it is.
+
+        Raises:
+            PriorError: kernels differ by step, or there is more than one such law.
+        """
+        if self.steps is not None:
+            raise PriorError("the kernels differ from step to step: there is no stationary law")
+        equations = np.vstack([self.kernels[0].T - np.eye(self.size), np.ones(self.size)])
+        found, _, rank, _ = np.linalg.lstsq(equations, np.append(np.zeros(self.size), 1.0), rcond=1e-12)
+        if rank < self.size:
+            raise PriorError("the chain has several stationary laws: some states cannot reach the others")
+        return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())

@@ -1,0 +1,222 @@
+"""Streams: the levels after all outputs that can be, by enumeration of every path of the chain."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from itertools import pairwise, product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pmlopt import LDP, PML, ExpectedLoss, Ledger, Mechanism, Prior
+from pmlopt.data.chain import Chain
+from pmlopt.errors import FileFormatError, MechanismError, PrivacyError, UtilityError
+from pmlopt.releases.stream import Stream, linear_caps
+
+KINDS = ("plain", "zeros", "absorbing", "moves", "rare", "by step")
+
+
+def random_chain(rng: np.random.Generator, n: int, steps: int, kind: str) -> Chain:
+    """A chain with what is hard: moves that cannot be, states that nobody leaves, moves without choice."""
+    first, kernels = rng.dirichlet(np.ones(n)), rng.dirichlet(np.ones(n), size=(1, n))
+    if kind == "zeros":
+        first[0], kernels[0, 0, -1] = 0.0, 0.0
+    if kind == "absorbing":
+        kernels[0, 0] = np.eye(n)[0]
+    if kind == "moves":
+        kernels[0] = np.eye(n)[rng.integers(0, n, n)]
+    if kind == "rare":
+        first[0], kernels[0, -1, 0] = 1e-9, 1e-9
+    if kind == "by step":
+        kernels = rng.dirichlet(np.ones(n), size=(steps - 1, n))
+    return Chain(first / first.sum(), kernels / kernels.sum(axis=2, keepdims=True))
+
+
+def enumerated(chain: Chain, emitted: list[np.ndarray], about: Any) -> float:
+    """The level of what is asked about after these outputs, from the law of all paths."""
+    steps, n = len(emitted), chain.size
+    prior, posterior = {}, {}
+    for path in product(range(n), repeat=steps):
+        chance = chain.initial[path[0]]
+        for time, (x, z) in enumerate(pairwise(path), 1):
+            chance *= chain.kernel(time)[x, z]
+        prior[path] = chance
+        posterior[path] = chance * math.prod(emits[x] for emits, x in zip(emitted, path, strict=True))
+    total = math.fsum(posterior.values())
+    width = steps if about == "path" else min(steps, 1 if about == "state" else about)
+    lifts = []
+    for start in range(steps - width + 1):
+        before: dict[Any, float] = {}
+        after: dict[Any, float] = {}
+        for path, chance in prior.items():
+            seen = path[start : start + width]
+            before[seen] = before.get(seen, 0.0) + chance
+            after[seen] = after.get(seen, 0.0) + posterior[path]
+        lifts += [after[seen] / total / mass for seen, mass in before.items() if mass > 0]
+    return math.log(max(lifts))
+
+
+def followed(stream: Stream, steps: int) -> Iterator[tuple[Stream, list[np.ndarray]]]:
+    """The stream after each sequence of so many outputs that can be, with what states emit each of them."""
+    waiting: list[tuple[Stream, list[np.ndarray]]] = [(stream, [])]
+    while waiting:
+        now, emitted = waiting.pop()
+        if len(emitted) == steps:
+            yield now, emitted
+            continue
+        mechanism, possible = now.mechanism, [now.chain.labels.index(x) for x in now.law.labels]
+        for column, output in enumerate(mechanism.outputs):
+            emits = np.zeros(now.chain.size)
+            emits[possible] = mechanism.matrix[:, column]
+            if emits.any():
+                after = now.copy()
+                after.record(output)
+                waiting.append((after, [*emitted, emits]))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("about", ["state", "path", 2])
+def test_no_output_sequence_tells_more_and_the_level_is_what_it_tells(about: Any, kind: str) -> None:
+    rng = np.random.default_rng(KINDS.index(kind))
+    chain, epsilon = random_chain(rng, 3, 3, kind), float(rng.uniform(0.2, 1.2))
+    caps = linear_caps(epsilon, 3, 0.3) if kind in ("plain", "rare") else None
+    stream = Stream(chain, PML(epsilon), ExpectedLoss(rng.uniform(size=(3, 3))), about, caps)
+    count = 0
+    for after, emitted in followed(stream, 3):
+        count += 1
+        told = enumerated(chain, emitted, about)
+        assert after.level == pytest.approx(told, abs=1e-12)
+        assert told <= epsilon + 1e-12
+        for step, level in enumerate(after.levels, 1):
+            assert level == pytest.approx(enumerated(chain, emitted[:step], about), abs=1e-12)
+            assert level <= epsilon + 1e-12
+    assert count >= 1
+
+
+def test_a_secret_that_stays_is_that_of_the_ledger() -> None:
+    prior, epsilon = Prior([0.5, 0.3, 0.2]), 0.9
+    stream = Stream(Chain(prior.pmf, np.eye(3)), PML(epsilon), "hamming", caps=[0.4, 0.9])
+    ledger = Ledger(prior, total=epsilon)
+    for rank in (0, 1, 0):
+        chances = stream.law.pmf @ stream.mechanism.matrix
+        output = int(np.argsort(-chances)[rank if chances.min() > 0 else 0])
+        ledger.record(stream.mechanism, [output])
+        stream.record(output)
+        assert stream.level == pytest.approx(ledger.level, abs=1e-12)
+    assert stream.law.pmf == pytest.approx(ledger.prior().pmf, abs=1e-12)
+
+
+def test_states_that_do_not_remember_are_released_as_if_each_were_the_only_one() -> None:
+    law = np.array([0.5, 0.3, 0.2])
+    stream = Stream(Chain(law, np.tile(law, (3, 1))), PML(0.5), "hamming")
+    alone = stream.solve().value
+    for _ in range(3):
+        stream.record(stream.mechanism.outputs[0])
+        assert stream.solve().value == pytest.approx(alone, abs=1e-9)
+    assert set(stream.worst) == {1, 2, 3}
+    assert len(stream._belief.pasts) == 1  # nothing of the past matters
+
+
+def test_the_path_tells_at_least_as_much_as_each_state() -> None:
+    chain = Chain([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]])
+    path = Stream(chain, PML(0.6), "hamming", "path")
+    states = Stream(chain, PML(0.6), "hamming")
+    for _ in range(4):
+        output = path.mechanism.outputs[0]
+        mechanism = path.mechanism
+        path.record(output)
+        states.record(output, mechanism)
+        assert states.level <= path.level + 1e-12
+
+
+def test_another_mechanism_is_accounted_for_whatever_it_tells() -> None:
+    stream = Stream(Chain([0.25, 0.75], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"]), PML(0.1), "hamming")
+    stream.record("a", Mechanism(np.eye(2), ["a", "b"], ["a", "b"]))
+    assert stream.level == pytest.approx(math.log(4))
+    assert stream.law.pmf.tolist() == [0.5, 0.5]
+
+
+def test_draws_are_recorded_and_repeat_with_the_seed() -> None:
+    chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
+    outputs = []
+    for _ in range(2):
+        stream = Stream(chain, PML(0.8), "hamming", caps=linear_caps(0.8, 5))
+        rng = np.random.default_rng(4)
+        outputs.append([stream.release(state, rng) for state in ("home", "home", "out", "out", "home")])
+        assert stream.history == tuple(outputs[-1])
+        assert stream.time == 6
+        assert stream.level <= 0.8
+    assert outputs[0] == outputs[1]
+
+
+def test_a_chain_of_so_many_states_ends() -> None:
+    ending = Stream(Chain([0.5, 0.5], np.array([np.eye(2)] * 2)), PML(0.8), "hamming")
+    for output in (0, 1, 0):
+        ending.record(output)
+    with pytest.raises(PrivacyError, match="3 states"):
+        ending.program()
+
+
+def test_a_file_holds_all_that_was_released(tmp_path: Path) -> None:
+    path = tmp_path / "stream.json"
+    chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
+    stream = Stream(chain, PML(0.8), "hamming", about=2, caps=linear_caps(0.8, 5))
+    stream.save(path)
+    with Stream.open(path) as stored:
+        for state in ("home", "out", "out"):
+            output = stored.release(state, seed=3)
+            stream.record(output)
+    again = Stream.load(path)
+    assert again.history == stream.history
+    assert again.levels == stream.levels
+    assert again.worst == stream.worst
+    assert again.solve().value == stream.solve().value
+    text = path.read_text()
+    changes = (text.replace("0.9", "0.8"), text[:-20], text.replace("pmlopt-stream-1", "other"), "{}")
+    for changed in changes:
+        path.write_text(changed)
+        with pytest.raises(FileFormatError):
+            Stream.load(path)
+    with pytest.raises(FileFormatError):
+        stream.save(tmp_path / "stream.csv")
+
+
+def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "stream.json"
+    Stream(Chain([0.5, 0.5], np.eye(2)), PML(0.8), "hamming").save(path)
+    before = path.read_bytes()
+    with pytest.raises(MechanismError), Stream.open(path) as stored:
+        stored.release((stored.release(0, seed=3), "no state"))
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((LDP(1.0), "hamming"), PrivacyError, "under PML"),
+        ((PML([0.5, 0.5]), "hamming"), PrivacyError, "under PML"),
+        ((PML(1.0), "mutual-information"), UtilityError, "of a state and an output"),
+        ((PML(1.0), "hamming", "week"), PrivacyError, "'state', 'path' or a number"),
+        ((PML(1.0), "hamming", 40), PrivacyError, "too many"),
+        ((PML(1.0), "hamming", "state", []), PrivacyError, "no caps"),
+        ((PML(1.0), "hamming", "state", [-1.0]), PrivacyError, "cap"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(arguments: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        Stream(Chain([0.5, 0.5], np.eye(2)), *arguments)
+
+
+def test_outputs_and_states_that_cannot_be_are_refused() -> None:
+    stream = Stream(Chain([1.0, 0.0], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"]), PML(1.0), "hamming")
+    with pytest.raises(MechanismError, match="'b' cannot be after these outputs"):
+        stream.release("b")
+    with pytest.raises(MechanismError, match="'z'"):
+        stream.record("z")
+    with pytest.raises(MechanismError, match="has 2 rows"):
+        stream.record("a", np.eye(2))
+    with pytest.raises(PrivacyError, match="0 steps"):
+        linear_caps(1.0, 0)
