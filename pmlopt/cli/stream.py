@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.data import DataOptions, Seed
-from pmlopt.cli.options import TARGET, Arg, Json, Opt, command, main
+from pmlopt.cli.options import TARGET, Arg, Json, Opt, check_apart, command, main
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_numbers
 from pmlopt.core import files
-from pmlopt.core.arrays import Label
-from pmlopt.errors import MechanismError
+from pmlopt.core.display import things
+from pmlopt.errors import InputError, MechanismError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ def new_stream(
     person: Annotated[str, Opt("The column of DATA that says whose row it is.")],
     column: Annotated[str, Opt("The column with the states, each person's in the order of the rows.")],
     epsilon: Annotated[float, Opt("What all releases may tell of each state, in nats.")],
-    output: Annotated[Path, Opt("The stream to write (.json).", "-o/--output", TARGET)],
+    output: Annotated[Path, Opt("The streams to write (.json).", "-o/--output", TARGET)],
     utility: Annotated[str, Opt("hamming, absolute or squared.")] = "hamming",
     smoothing: Annotated[float, Opt("What is added to the count of each move.")] = 0.5,
     about: Annotated[str, Opt("state, path, or a number of states in a row.")] = "state",
@@ -38,15 +39,14 @@ def new_stream(
         str | None, Opt("Levels up to which the first releases may go, with commas between.")
     ] = None,
 ) -> None:
-    """Begin a stream for a chain that is counted in DATA.
+    """Begin streams for a chain that is counted in DATA.
 
-    DATA has the states of many people, earlier ones above later ones. The file that is written is for one
-    person, and is copied for others.
+    DATA has the states of many people, earlier ones above later ones. Nothing of it is released.
     """
     from pmlopt.core.arrays import labels_from_text
     from pmlopt.data.chain import Chain
     from pmlopt.model.privacy import PML
-    from pmlopt.releases import Stream
+    from pmlopt.releases import Stream, Streams
 
     files.check_target(output)
     paths: dict[str, list[str]] = {}
@@ -57,49 +57,96 @@ def new_stream(
     chain = Chain.from_sequences([[known[state] for state in states] for states in paths.values()], smoothing)
     what: Any = about if about in ("state", "path") else int(read_numbers(about, "--about")[0])
     levels = None if caps is None else read_numbers(caps, "--caps")
-    stream = Stream(chain, PML(epsilon), utility, what, levels)
-    stream.save(output)
-    say(f"{output}: a stream of {chain.size} states, counted over {len(paths)} people")
+    Streams(Stream(chain, PML(epsilon), utility, what, levels)).save(output)
+    say(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")
 
 
 @command(stream_group, "release")
-def release_state(
-    file: Annotated[Path, Arg("STREAM")],
-    state: Annotated[str, Opt("The state now.")],
+def release_states(
+    file: Annotated[Path, Arg("STREAMS")],
+    form: DataOptions,
+    person: Annotated[str, Opt("Whose state it is; with --data the column that says so.")],
+    state: Annotated[str | None, Opt("The state now.")] = None,
+    data: Annotated[Path | None, Opt("Instead: a row for each person, with the state now.")] = None,
+    column: Annotated[str | None, Opt("With --data: the column with the states.")] = None,
+    output: Annotated[Path | None, Opt("With --data: the CSV file to write.", "-o/--output", TARGET)] = None,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
-    """Release the present state, and keep account of it in STREAM.
+    """Release present states, and keep account in STREAMS.
 
-    What is printed is what may be published; the account is written first.
+    What is printed, or written, is what may be published; the account is written first.
     """
-    from pmlopt.releases import Stream
+    from pmlopt.releases import Streams
 
-    with Stream.open(file) as stream:
-        output = stream.release(_label(state, stream), seed)
-        level, time = stream.level, stream.time - 1
+    if (state is None) == (data is None) or (data is None) != (column is None and output is None):
+        raise InputError("give --state, or --data FILE with --column NAME and --output FILE")
+    if output is not None:
+        check_apart([output], [file, *([] if data is None else [data])])
+        files.check_target(output)
+    rows = (
+        [(person, state)]
+        if data is None
+        else list(zip(*form.texts(data, [person, column or ""]), strict=True))
+    )
+    twice = next((who for who, number in Counter(who for who, _ in rows).items() if number > 1), None)
+    if twice is not None:
+        raise InputError(f"{data}: {twice!r} has two rows: give the state of one time for each person")
+    with Streams.open(file) as many:
+        known = {str(label): label for label in many.fresh.chain.labels}
+        strange = next((text for _, text in rows if text not in known), None)
+        if strange is not None:
+            raise MechanismError(f"the state {strange!r} is none of {', '.join(known)}")
+        told = many.release({who: known[str(text)] for who, text in rows}, seed)
+        level = many.level
+    if output is not None:
+        files.write_whole(output, files.csv_bytes([(person, column), *told.items()]))
     if as_json:
-        echo_json({"time": time, "output": output, "level": finite(level)})
+        echo_json({"outputs": {str(who): label for who, label in told.items()}, "level": finite(level)})
+    elif output is None:
+        say(f"{told[person]}")
     else:
-        say(f"{output}")
+        say(f"{output}: {things(len(told), 'output')}; at most {nats(level)} are told of a person")
 
 
 @command(stream_group, "show")
-def show_stream(file: Annotated[Path, Arg("STREAM")], as_json: Json = False) -> None:
-    """Show what a stream has told, and of which time."""
-    from pmlopt.releases import Stream
+def show_stream(
+    file: Annotated[Path, Arg("STREAMS")],
+    person: Annotated[str | None, Opt("Of whom; left out, of all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what was told, of whom and of which time."""
+    from pmlopt.releases import Streams
 
-    stream = Stream.load(file)
+    many = Streams.load(file)
+    levels, epsilon = many.levels, many.fresh.privacy.epsilon
+    if person is None:
+        if as_json:
+            people = {str(who): finite(level) for who, level in levels.items()}
+            echo_json({"epsilon": epsilon, "level": finite(many.level), "people": people})
+            return
+        say(
+            f"{things(len(levels), 'person', 'people')}; at most {nats(many.level)} of {epsilon:g} are told of one"
+        )
+        print_table(["person", "level"], [[f"{who}", nats(level)] for who, level in levels.items()])
+        return
+    if person not in levels:
+        raise InputError(f"nothing was released of {person!r}")
+    _show(many.stream(person), as_json)
+
+
+def _show(stream: Stream, as_json: bool) -> None:
+    """Print what was told of one person."""
+    worst, epsilon = stream.worst, stream.privacy.epsilon
     if as_json:
         echo_json({
-            "epsilon": stream.privacy.epsilon, "about": stream.about, "level": finite(stream.level),
+            "epsilon": epsilon, "about": stream.about, "level": finite(stream.level),
             "levels": list(map(finite, stream.levels)), "history": list(stream.history),
-            "worst": {str(time): finite(level) for time, level in stream.worst.items()},
+            "worst": {str(time): finite(level) for time, level in worst.items()},
             "next": dict(zip(map(str, stream.law.labels), stream.law.pmf.tolist(), strict=True)),
         })  # fmt: skip
         return
-    say(f"{len(stream.history)} releases; {nats(stream.level)} of {stream.privacy.epsilon:g} are told")
-    worst = stream.worst
+    say(f"{things(len(stream.history), 'release')}; {nats(stream.level)} of {epsilon:g} are told")
     print_table(
         ["time", "output", "level then", "told of it by now"],
         [
@@ -107,11 +154,3 @@ def show_stream(file: Annotated[Path, Arg("STREAM")], as_json: Json = False) -> 
             for time, (output, level) in enumerate(zip(stream.history, stream.levels, strict=True), 1)
         ],
     )
-
-
-def _label(text: str, stream: Stream) -> Label:
-    """The state that reads so."""
-    known = {str(label): label for label in stream.chain.labels}
-    if text not in known:
-        raise MechanismError(f"--state {text!r} is none of {', '.join(known)}")
-    return known[text]

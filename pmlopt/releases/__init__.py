@@ -14,6 +14,7 @@ from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.shuffled import calibrate_shuffled, shuffled_failure, shuffled_level, shuffled_slack
 from pmlopt.releases.split import Split, best_split
 from pmlopt.releases.stream import Stream, linear_caps, stream_bounds
+from pmlopt.releases.streams import Streams
 
 __all__ = [
     "AttributeLevels",
@@ -21,6 +22,7 @@ __all__ = [
     "Ledger",
     "Split",
     "Stream",
+    "Streams",
     "attribute_levels",
     "best_split",
     "calibrate_shuffled",

@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.core import files
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, few, nonnegative, places_of, subset_of
-from pmlopt.core.records import Record, Shape, parse_json, plain, read
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import Seed
-from pmlopt.errors import FileFormatError, MechanismError, PrivacyError, UtilityError
+from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.model.privacy import PML, RatioBound, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
 
@@ -28,8 +23,6 @@ if TYPE_CHECKING:
     from pmlopt.programs.design_program import Outputs
     from pmlopt.programs.linear.program import LinearDesign
     from pmlopt.programs.result import Result
-
-FORMAT = "pmlopt-stream-1"
 
 About: TypeAlias = Literal["state", "path"] | int
 
@@ -50,32 +43,6 @@ FORGOTTEN = 1e-15
 
 MOST_WINDOWS = 100_000
 """The largest number of values that a window of states may have."""
-
-
-@dataclass(frozen=True, eq=False)
-class StreamFile(Record):
-    """What a file holds of a stream: what it was declared from, and what was released.
-
-    Attributes:
-        table: (N, M) the gain or loss.
-        history: the outputs.
-        emitted: (T, N) the chance of each of them in each state.
-    """
-
-    chain: Chain
-    epsilon: float
-    maximised: bool
-    table: Annotated[FloatArray, Shape("states", "outputs")]
-    about: Literal["state", "path"] | int
-    caps: tuple[float, ...] | None
-    outputs: tuple[Label, ...]
-    history: tuple[Label, ...]
-    emitted: Annotated[FloatArray, Shape("T", "states")]
-
-    @property
-    def digest(self) -> str:
-        """Of all that it holds."""
-        return hashlib.sha256(files.json_bytes(plain(self))).hexdigest()
 
 
 @dataclass(frozen=True)
@@ -215,66 +182,6 @@ class Stream:
         past = _Past(1, first[occurs], np.diag(first)[occurs])
         return _Belief(1, first, (past,), (first, first), np.where(occurs, 1.0, 0.0), -math.inf)
 
-    # ------------------------------------------------------------ files
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the stream to a JSON file, whole or not at all, with a digest of all that it holds.
-
-        Raises:
-            FileFormatError: the file cannot be written, or its ending is not .json.
-        """
-        files.ending_of(path, (".json",))
-        emitted = np.array([emits for _, emits in self._released]).reshape(-1, self.chain.size)
-        held = StreamFile(
-            self.chain, self.privacy.epsilon, self.utility.maximised, self._table, self.about, self.caps,
-            self.outputs, self.history, emitted,
-        )  # fmt: skip
-        content = {"format": FORMAT, "digest": held.digest, "stream": plain(held)}
-        files.write_whole(path, files.json_bytes(content))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Stream:
-        """Read a stream, and account for all its releases again.
-
-        Raises:
-            FileFormatError: the file is not there, no stream, cut short or changed.
-        """
-        content = parse_json(files.read_bytes(path), str(path))
-        if not isinstance(content, dict) or content.get("format") != FORMAT:
-            raise FileFormatError(f"{path}: holds no stream: its format is not {FORMAT!r}")
-        held = read(StreamFile, content.get("stream"), f"{path}: stream")
-        if content.get("digest") != held.digest:
-            raise FileFormatError(f"{path}: was changed: its digest is another one")
-        kind = ExpectedGain if held.maximised else ExpectedLoss
-        stream = cls(held.chain, PML(held.epsilon), kind(held.table), held.about, held.caps, held.outputs)
-        for output, emits in zip(held.history, held.emitted, strict=True):
-            stream._take(output, emits)
-        return stream
-
-    @classmethod
-    @contextmanager
-    def open(cls, path: str | os.PathLike[str]) -> Iterator[Stream]:
-        """Read a stream, and write it when the block ends; nobody else who asks writes it meanwhile.
-
-        An exception leaves the file as it was: whatever was released in the block must not be published then.
-
-        Examples:
-            >>> import tempfile
-            >>> from pathlib import Path
-            >>> path = Path(tempfile.mkdtemp()) / "stream.json"
-            >>> Stream(Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]]), PML(0.4), "hamming").save(path)
-            >>> with Stream.open(path) as stream:
-            ...     output = stream.release(1, seed=1)
-            >>> Stream.load(path).history == (output,)
-            True
-        """
-        with files.alone(path):
-            stream = cls.load(path)
-            before = stream._released
-            yield stream
-            if stream._released is not before:
-                stream.save(path)
-
     def copy(self) -> Stream:
         """The stream as it is now, to go on from in another way; what was solved is shared."""
         other = copy(self)
@@ -292,6 +199,16 @@ class Stream:
     def history(self) -> tuple[Label, ...]:
         """The outputs so far."""
         return tuple(output for output, _ in self._released)
+
+    @property
+    def emitted(self) -> FloatArray:
+        """(t, N) the chance of each output so far in each state."""
+        return np.array([emits for _, emits in self._released]).reshape(-1, self.chain.size)
+
+    @property
+    def table(self) -> FloatArray:
+        """(N, M) the gain or loss of a state and an output."""
+        return self._table
 
     @property
     def level(self) -> float:
@@ -403,9 +320,12 @@ class Stream:
             raise MechanismError(
                 f"the state {state!r} cannot be after these outputs: it is one of {few(known)}"
             )
-        output: Label = self.mechanism.sample([state], seed=seed)[0]
-        self.record(output)
-        return output
+        self.record(self.mechanism.sample([state], seed=seed)[0])
+        return self.history[-1]
+
+    def skip(self) -> None:
+        """Release nothing of the present state: time goes on, and the output is ""."""
+        self.take("", np.where(self._possible, 1.0, 0.0))
 
     def record(self, output: Label, mechanism: MechanismLike | None = None) -> None:
         """Take note of an output that was released.
@@ -427,10 +347,14 @@ class Stream:
         column = places_of([output], used.outputs, "the output", MechanismError)[0]
         emits = np.zeros(self.chain.size)
         emits[self._places] = used.matrix[rows, column]
-        self._take(used.outputs[column], emits)
+        self.take(used.outputs[column], emits)
 
-    def _take(self, output: Label, emits: FloatArray) -> None:
-        """Take note of an output, and of the (N,) chance of it in each state."""
+    def take(self, output: Label, emits: FloatArray) -> None:
+        """Take note of an output by the (N,) chance of it in each state.
+
+        Raises:
+            MechanismError: no state that is possible now emits it.
+        """
         chance = float(self._belief.law @ emits)
         if chance <= 0:
             raise MechanismError(f"the output {output!r} cannot be: no state that is possible now emits it")

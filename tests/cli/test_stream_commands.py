@@ -9,6 +9,7 @@ import pytest
 from commands import run_fully as run
 
 from pmlopt import PML, Chain, Stream
+from pmlopt.releases import Streams
 
 ROWS = [("p", "home"), ("q", "out"), ("p", "home"), ("q", "out"), ("p", "out"), ("q", "home"), ("p", "out")]
 
@@ -22,25 +23,35 @@ def stored(tmp_path: Path) -> Path:
     return tmp_path / "p.json"
 
 
-def test_a_stream_is_begun_released_from_and_shown(stored: Path) -> None:
+def test_one_person_is_released_and_shown(stored: Path) -> None:
     chain = Chain.from_sequences([["home", "home", "out", "out"], ["out", "out", "home"]], 0.5)
-    own = Stream(chain, PML(0.8), "hamming", caps=[0.3, 0.6, 0.72])
+    own = Streams(Stream(chain, PML(0.8), "hamming", caps=[0.3, 0.6, 0.72]))
     for state in ("home", "out", "out"):
-        told = json.loads(run("stream", "release", stored, "--state", state, "--seed", 5, "--json").stdout)
-        assert told["output"] == own.release(state, 5)
-        assert told["level"] == own.level
-    shown = json.loads(run("stream", "show", stored, "--json").stdout)
-    assert shown["history"] == list(own.history)
-    assert shown["levels"] == list(own.levels)
-    assert shown["level"] <= shown["epsilon"] == 0.8
-    assert "3 releases" in run("stream", "show", stored).output
+        asked = ("--person", "ann", "--state", state, "--seed", 5, "--json")
+        told = json.loads(run("stream", "release", stored, *asked).stdout)
+        assert told == {"outputs": own.release({"ann": state}, 5), "level": own.level}
+    shown = json.loads(run("stream", "show", stored, "--person", "ann", "--json").stdout)
+    assert shown["history"] == list(own.stream("ann").history)
+    assert shown["level"] == own.level <= shown["epsilon"] == 0.8
+    assert "3 releases" in run("stream", "show", stored, "--person", "ann").output
+    assert json.loads(run("stream", "show", stored, "--json").stdout)["people"] == own.levels
+    assert "1 person" in run("stream", "show", stored).output
 
 
-def test_what_is_printed_is_what_was_recorded(stored: Path) -> None:
-    output = run("stream", "release", stored, "--state", "home").stdout.strip()
-    assert Stream.load(stored).history == (output,)
+def test_a_table_of_people_is_released(stored: Path, tmp_path: Path) -> None:
+    today, out = tmp_path / "today.csv", tmp_path / "out.csv"
+    today.write_text("who,place\nann,home\nbob,out\n")
+    asked = ("stream", "release", stored, "--data", today, "--person", "who", "--column", "place", "-o", out)
+    assert "2 outputs" in run(*asked, "--seed", 2).output
+    rows = [line.split(",") for line in out.read_text().splitlines()]
+    assert rows[0] == ["who", "place"]
+    many = Streams.load(stored)
+    assert [(who, many.stream(who).history[0]) for who in ("ann", "bob")] == [tuple(row) for row in rows[1:]]
     before = stored.read_bytes()
-    assert "none of home, out" in run("stream", "release", stored, "--state", "work", code=2).output
+    today.write_text("who,place\nann,home\nann,out\n")
+    assert "'ann' has two rows" in run(*asked, code=2).output
+    today.write_text("who,place\nann,work\n")
+    assert "none of home, out" in run(*asked, code=2).output
     assert stored.read_bytes() == before
 
 
@@ -51,3 +62,5 @@ def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
     assert "'state', 'path'" in run(*asked, "--column", "place", "--about", "0", code=2).output
     assert not stored.with_name("other.json").exists()
     assert "moves.csv" in run("stream", "show", data, code=2).output
+    assert "give --state, or --data" in run("stream", "release", stored, "--person", "a", code=2).output
+    assert "nothing was released of 'zoe'" in run("stream", "show", stored, "--person", "zoe", code=2).output

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from itertools import pairwise, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ import pytest
 
 from pmlopt import LDP, PML, ExpectedLoss, Ledger, Mechanism, Prior
 from pmlopt.data.chain import Chain
-from pmlopt.errors import FileFormatError, MechanismError, PrivacyError, UtilityError
+from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.releases.stream import Stream, linear_caps
 
 KINDS = ("plain", "zeros", "absorbing", "moves", "rare", "by step")
@@ -158,39 +157,6 @@ def test_a_chain_of_so_many_states_ends() -> None:
         ending.record(output)
     with pytest.raises(PrivacyError, match="3 states"):
         ending.program()
-
-
-def test_a_file_holds_all_that_was_released(tmp_path: Path) -> None:
-    path = tmp_path / "stream.json"
-    chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
-    stream = Stream(chain, PML(0.8), "hamming", about=2, caps=linear_caps(0.8, 5))
-    stream.save(path)
-    with Stream.open(path) as stored:
-        for state in ("home", "out", "out"):
-            output = stored.release(state, seed=3)
-            stream.record(output)
-    again = Stream.load(path)
-    assert again.history == stream.history
-    assert again.levels == stream.levels
-    assert again.worst == stream.worst
-    assert again.solve().value == stream.solve().value
-    text = path.read_text()
-    changes = (text.replace("0.9", "0.8"), text[:-20], text.replace("pmlopt-stream-1", "other"), "{}")
-    for changed in changes:
-        path.write_text(changed)
-        with pytest.raises(FileFormatError):
-            Stream.load(path)
-    with pytest.raises(FileFormatError):
-        stream.save(tmp_path / "stream.csv")
-
-
-def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "stream.json"
-    Stream(Chain([0.5, 0.5], np.eye(2)), PML(0.8), "hamming").save(path)
-    before = path.read_bytes()
-    with pytest.raises(MechanismError), Stream.open(path) as stored:
-        stored.release((stored.release(0, seed=3), "no state"))
-    assert path.read_bytes() == before
 
 
 @pytest.mark.parametrize(

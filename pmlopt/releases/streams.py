@@ -1,0 +1,244 @@
+"""Streams of many people over one chain, and the file that keeps them."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+import numpy as np
+
+from pmlopt.core import files
+from pmlopt.core.arrays import FloatArray, IntArray, Label, few
+from pmlopt.core.records import Record, Shape, parse_json, plain, read
+from pmlopt.data.chain import Chain
+from pmlopt.data.sampling.categorical import Seed, random_bits
+from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
+from pmlopt.model.privacy import PML
+from pmlopt.model.utility import ExpectedGain, ExpectedLoss
+from pmlopt.releases.stream import Stream
+
+FORMAT = "pmlopt-streams-1"
+
+
+@dataclass(frozen=True, eq=False)
+class StreamsFile(Record):
+    """What a file holds: what the streams were declared from, and a tree of what was released.
+
+    Attributes:
+        table: (N, M) the gain or loss.
+        before: (K,) for each release the one before it, counted from 1, or 0.
+        told: (K,) its output.
+        emitted: (K, N) the chance of the output in each state.
+        people: their names, and their last release.
+    """
+
+    chain: Chain
+    epsilon: float
+    maximised: bool
+    table: Annotated[FloatArray, Shape("states", "outputs")]
+    about: Literal["state", "path"] | int
+    caps: tuple[float, ...] | None
+    outputs: tuple[Label, ...]
+    before: Annotated[IntArray, Shape("K")]
+    told: tuple[Label, ...]
+    emitted: Annotated[FloatArray, Shape("K", "states")]
+    people: tuple[tuple[Label, int], ...]
+
+    def __post_init__(self) -> None:
+        count = len(self.before)
+        if len(self.told) != count or (self.before < 0).any() or (self.before > np.arange(count)).any():
+            raise FileFormatError("the releases are no tree: each comes after the one before it")
+        if any(not 0 <= place <= count for _, place in self.people):
+            raise FileFormatError(f"a person has a release that is none of the {count}")
+
+    @property
+    def digest(self) -> str:
+        """Of all that it holds."""
+        return hashlib.sha256(files.json_bytes(plain(self))).hexdigest()
+
+
+class Streams:
+    """Streams of many people who move independently over one chain.
+
+    People to whom the same was told share their belief and the design of their next release. The time of each
+    person is counted from the first release; who is known and has no state at a step tells nothing at it.
+
+    Args:
+        first: the stream of a person of whom nothing is released yet.
+
+    Raises:
+        PrivacyError: something is released in it.
+
+    Examples:
+        >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
+        >>> many = Streams(Stream(chain, PML(0.4), "hamming"))
+        >>> sorted(many.release({"ann": "home", "bob": "out"}, seed=1))
+        ['ann', 'bob']
+        >>> many.people, round(many.level, 6)
+        (('ann', 'bob'), 0.36)
+    """
+
+    def __init__(self, first: Stream) -> None:
+        if first.history:
+            raise PrivacyError("something is released in the stream: give one of which nothing is")
+        self._streams: list[Stream | None] = [first.copy()]
+        self._before: list[int] = []
+        self._after: dict[tuple[int, Label, bool], int] = {}
+        self._place: dict[Label, int] = {}
+        self._told: list[tuple[Label, FloatArray]] = []
+
+    @property
+    def people(self) -> tuple[Label, ...]:
+        """Of whom something was released, in the order of their first releases."""
+        return tuple(self._place)
+
+    def stream(self, person: Label) -> Stream:
+        """The stream of a person, a copy: what is recorded in it is not recorded here."""
+        return self._at(self._place.get(person, 0)).copy()
+
+    @property
+    def fresh(self) -> Stream:
+        """The stream of somebody of whom nothing is released yet."""
+        return self._at(0).copy()
+
+    @property
+    def levels(self) -> dict[Label, float]:
+        """What was told of each person, in nats."""
+        return {person: self._at(place).level for person, place in self._place.items()}
+
+    @property
+    def level(self) -> float:
+        """The largest of `levels`; 0 where nobody is known."""
+        return max((self._at(place).level for place in set(self._place.values())), default=0.0)
+
+    def _at(self, place: int) -> Stream:
+        found = self._streams[place]
+        assert found is not None  # only of releases after which nobody is
+        return found
+
+    def release(self, states: Mapping[Label, Label], seed: Seed = None) -> dict[Label, Label]:
+        """Draw the next output of each person from the state, and record it.
+
+        Args:
+            states: by person. People who are not known yet begin.
+            seed: for tests.
+
+        Raises:
+            MechanismError: a person cannot be in that state after these outputs; nothing is recorded then.
+        """
+        bits = random_bits(seed)
+        told: dict[Label, tuple[Label, bool]] = dict.fromkeys(self._place, ("", False))
+        groups: dict[int, list[Label]] = {}
+        for person in states:
+            groups.setdefault(self._place.get(person, 0), []).append(person)
+        for place, members in sorted(groups.items()):
+            mechanism = self._at(place).mechanism
+            for person in members:
+                if states[person] not in mechanism.inputs:
+                    raise MechanismError(
+                        f"{person!r} cannot be in the state {states[person]!r} after these outputs: it is "
+                        f"one of {few(mechanism.inputs)}"
+                    )
+            drawn = mechanism.sample([states[person] for person in members], seed=bits)
+            known = {label: label for label in mechanism.outputs}
+            told |= {person: (known[output], True) for person, output in zip(members, drawn, strict=True)}
+        for person, (output, drawn_now) in told.items():
+            self._place[person] = self._next(self._place.get(person, 0), output, drawn_now)
+        self._forget()
+        return {person: told[person][0] for person in states}
+
+    def _forget(self) -> None:
+        """Keep the streams of people alone, and the first one."""
+        lived = {0, *self._place.values()}
+        self._streams = [one if place in lived else None for place, one in enumerate(self._streams)]
+        self._after = {key: place for key, place in self._after.items() if place in lived}
+
+    def _next(self, place: int, output: Label, drawn: bool) -> int:
+        """The place after an output, or after nothing."""
+        key = (place, output, drawn)
+        if key not in self._after:
+            stream = self._at(place).copy()
+            if drawn:
+                stream.record(output)
+            else:
+                stream.skip()
+            self._add(place, stream)
+            self._after[key] = len(self._told)
+        return self._after[key]
+
+    def _add(self, place: int, stream: Stream) -> None:
+        self._before.append(place)
+        self._told.append((stream.history[-1], stream.emitted[-1]))
+        self._streams.append(stream)
+
+    # ------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the streams to a JSON file, whole or not at all, with a digest of all that it holds.
+
+        Raises:
+            FileFormatError: the file cannot be written, or its ending is not .json.
+        """
+        files.ending_of(path, (".json",))
+        first = self._at(0)
+        held = StreamsFile(
+            first.chain, first.privacy.epsilon, first.utility.maximised, first.table, first.about, first.caps,
+            first.outputs, np.array(self._before, dtype=np.int64), tuple(output for output, _ in self._told),
+            np.array([emits for _, emits in self._told]).reshape(-1, first.chain.size),
+            tuple(self._place.items()),
+        )  # fmt: skip
+        content = {"format": FORMAT, "digest": held.digest, "streams": plain(held)}
+        files.write_whole(path, files.json_bytes(content))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read streams, and account for all their releases again.
+
+        Raises:
+            FileFormatError: the file is not there, holds no streams, or was cut short or changed.
+        """
+        content = parse_json(files.read_bytes(path), str(path))
+        if not isinstance(content, dict) or content.get("format") != FORMAT:
+            raise FileFormatError(f"{path}: holds no streams: its format is not {FORMAT!r}")
+        held = read(StreamsFile, content.get("streams"), f"{path}: streams")
+        if content.get("digest") != held.digest:
+            raise FileFormatError(f"{path}: was changed: its digest is another one")
+        kind = ExpectedGain if held.maximised else ExpectedLoss
+        privacy, utility = PML(held.epsilon), kind(held.table)
+        many = cls(Stream(held.chain, privacy, utility, held.about, held.caps, held.outputs))
+        for place, output, emits in zip(held.before.tolist(), held.told, held.emitted, strict=True):
+            stream = many._at(place).copy()
+            stream.take(output, emits)
+            many._add(place, stream)
+        many._place = dict(held.people)
+        many._forget()
+        return many
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
+        """Read streams, and write them when the block ends; nobody else who asks writes them meanwhile.
+
+        An exception leaves the file as it was: what was released in the block must not be published then.
+
+        Examples:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> path = Path(tempfile.mkdtemp()) / "streams.json"
+            >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+            >>> Streams(Stream(chain, PML(0.4), "hamming")).save(path)
+            >>> with Streams.open(path) as many:
+            ...     output = many.release({"ann": 1}, seed=1)["ann"]
+            >>> Streams.load(path).stream("ann").history == (output,)
+            True
+        """
+        with files.alone(path):
+            many = cls.load(path)
+            before = len(many._told), dict(many._place)
+            yield many
+            if (len(many._told), many._place) != before:
+                many.save(path)
