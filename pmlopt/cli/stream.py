@@ -125,9 +125,7 @@ def show_stream(
             people = {str(who): finite(level) for who, level in levels.items()}
             echo_json({"epsilon": epsilon, "level": finite(many.level), "people": people})
             return
-        say(
-            f"{things(len(levels), 'person', 'people')}; at most {nats(many.level)} of {epsilon:g} are told of one"
-        )
+        say(f"{things(len(levels), 'person', 'people')}; {nats(many.level)} of {epsilon:g} at most")
         print_table(["person", "level"], [[f"{who}", nats(level)] for who, level in levels.items()])
         return
     if person not in levels:
