@@ -8,6 +8,7 @@ from pmlopt.cli import histogram as histogram
 from pmlopt.cli import least_leakage as least_leakage
 from pmlopt.cli import ledger as ledger
 from pmlopt.cli import library as library
+from pmlopt.cli import noise_table as noise_table
 from pmlopt.cli import queries as queries
 from pmlopt.cli import release as release
 from pmlopt.cli import stream as stream
