@@ -267,7 +267,7 @@ class Stream:
             odds = (given / law).max(axis=1)
             binds = odds > np.exp(np.maximum(left, self.privacy.epsilon - RESERVE - told))
             if past is present:
-                most[past.joint.argmax(axis=1)] = np.exp(left)
+                most[past.joint.argmax(axis=1)] = np.where(binds, np.exp(left), odds)
             elif self._length == 1:
                 binds &= given @ most[possible] > np.exp(left) * (1 - 1e-14)
             rows.append(given[binds])
