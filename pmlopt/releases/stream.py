@@ -188,6 +188,44 @@ class Stream:
         other._worst = dict(self._worst)
         return other
 
+    def under(self, chain: Chain) -> Stream:
+        """The same releases of a secret that moves by another chain: what they tell if that is the truth.
+
+        The levels of the result are those under the other chain, and may be above epsilon: nothing was
+        designed for it. Its own next release is.
+
+        Args:
+            chain: on the same states.
+
+        Raises:
+            MechanismError: the other chain has other states, or can be in one that no release was made for.
+
+        Examples:
+            >>> forgetful = Chain([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])
+            >>> stream = Stream(forgetful, PML(0.4), "hamming")
+            >>> for _ in range(3):
+            ...     stream.record(0)
+            >>> stays = stream.under(Chain([0.5, 0.5], np.eye(2)))  # log(2 r^3 / (1 + r^3)), r of one release
+            >>> round(stream.level, 3), round(stays.level, 3)
+            (0.36, 0.633)
+        """
+        if chain.labels != self.chain.labels:
+            raise MechanismError(
+                f"the other chain has the states {few(chain.labels)}: give one on the same states"
+            )
+        fresh = (self.privacy, self.utility, self.about, self.caps, self.outputs)
+        own, other = Stream(self.chain, *fresh), Stream(chain, *fresh)
+        for output, emits in self._released:
+            strange = np.flatnonzero(other._possible & ~own._possible)
+            if len(strange):
+                label = chain.labels[int(strange[0])]
+                raise MechanismError(
+                    f"at time {own.time} the other chain can be in {label!r}, for which no release was made"
+                )
+            own.take(output, emits)
+            other.take(output, emits)
+        return other
+
     # ------------------------------------------------------------ what is known
 
     @property

@@ -155,6 +155,22 @@ def test_states_that_do_not_remember_are_released_as_if_each_were_the_only_one()
     assert len(stream._belief.pasts) == 1  # nothing of the past matters
 
 
+@pytest.mark.parametrize("about", ["state", "path", 2])
+def test_under_another_chain_the_same_releases_tell_what_they_tell_there(about: Any) -> None:
+    rng = np.random.default_rng(8)
+    stream = Stream(random_chain(rng, 3, 4, "plain"), PML(0.8), "hamming", about)
+    other = random_chain(rng, 3, 4, "by step")
+    for after, emitted in followed(stream, 2):
+        assert after.under(other).level == pytest.approx(enumerated(other, emitted, about), abs=1e-12)
+        assert after.under(stream.chain).levels == after.levels
+    with pytest.raises(MechanismError, match="the same states"):
+        stream.under(Chain([1.0], [[1.0]]))
+    sure = Stream(Chain([1.0, 0.0], np.eye(2)), PML(0.8), "hamming")
+    sure.record(0)
+    with pytest.raises(MechanismError, match="at time 1 the other chain can be in 1"):
+        sure.under(Chain([0.5, 0.5], np.eye(2)))
+
+
 def test_the_path_tells_at_least_as_much_as_each_state() -> None:
     chain = Chain([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]])
     path = Stream(chain, PML(0.6), "hamming", "path")
