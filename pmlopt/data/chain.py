@@ -10,12 +10,9 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, few, float_array, labels_of, nonnegative
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, few, float_array, labels_of, nonnegative
 from pmlopt.core.records import Record, Shape
 from pmlopt.errors import PriorError
-
-SUM_TOLERANCE = 1e-9
-"""How far the probabilities of a law may be from a sum of one."""
 
 
 @dataclass(frozen=True, eq=False, init=False)

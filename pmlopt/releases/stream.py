@@ -29,7 +29,7 @@ About: TypeAlias = Literal["state", "path"] | int
 RESERVE = 1e-12
 """Nats of the level that steps leave free, each less than the one before, so that a constant has room."""
 
-SHARE = 0.9
+CAP_SHARE = 0.9
 """Of epsilon, the cap where nobody says."""
 
 PART = 0.1
@@ -63,10 +63,6 @@ class _Past:
     def lifts(self) -> FloatArray:
         """(R,) posterior over prior."""
         return np.asarray(self.joint.sum(axis=1) / self.prior)
-
-    def through(self, move: FloatArray) -> _Past:
-        """With the present state multiplied by a matrix: what it emits, or where it moves."""
-        return replace(self, joint=self.joint @ move)
 
 
 @dataclass(frozen=True)
@@ -163,7 +159,8 @@ class Stream:
             raise PrivacyError(
                 "there are no caps: give one for each of the first releases, or leave them out"
             )
-        self._table = loss.table(chain.labels, self.outputs)
+        self.table = loss.table(chain.labels, self.outputs)
+        """(N, M) the gain or loss of a state and an output."""
         self._length = 1 if isinstance(about, str) else about
         if chain.size**self._length > MOST_WINDOWS:
             raise PrivacyError(
@@ -172,7 +169,6 @@ class Stream:
         self._released: tuple[tuple[Label, FloatArray], ...] = ()
         self._levels: tuple[float, ...] = ()
         self._worst: dict[int, float] = {}
-        self._next: Mechanism | None = None
         self._solved: Result[Any] | None = None
         self._belief = self._begun()
 
@@ -239,14 +235,9 @@ class Stream:
         return tuple(output for output, _ in self._released)
 
     @property
-    def emitted(self) -> FloatArray:
-        """(t, N) the chance of each output so far in each state."""
-        return np.array([emits for _, emits in self._released]).reshape(-1, self.chain.size)
-
-    @property
-    def table(self) -> FloatArray:
-        """(N, M) the gain or loss of a state and an output."""
-        return self._table
+    def last(self) -> tuple[Label, FloatArray]:
+        """The last output, and the (N,) chance of it in each state; something must be released."""
+        return self._released[-1]
 
     @property
     def level(self) -> float:
@@ -284,7 +275,7 @@ class Stream:
     def cap(self) -> float:
         """The level up to which the next release may go, in nats."""
         if self.caps is None:
-            return SHARE * self.privacy.epsilon
+            return CAP_SHARE * self.privacy.epsilon
         own = self.caps[min(self.time, len(self.caps)) - 1]
         return min(own, self.privacy.epsilon)
 
@@ -327,8 +318,11 @@ class Stream:
 
         if not self._possible.any():
             raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
-        kind = ExpectedGain if self.utility.maximised else ExpectedLoss
-        return design(self.law, self.requirement, kind(self._table[self._possible]), self.outputs)
+        return design(self.law, self.requirement, self._utility_of(self._possible), self.outputs)
+
+    def _utility_of(self, states: BoolArray) -> LinearUtility:
+        """The gain or loss of some states."""
+        return (ExpectedGain if self.utility.maximised else ExpectedLoss)(self.table[states])
 
     def solve(self, **options: Any) -> Result[Any]:
         """The next release, solved with a proof; the same until it is recorded."""
@@ -336,16 +330,12 @@ class Stream:
 
         if self._solved is None:
             self._solved = solve(self.program(), **options)
-            self._next = self._solved.mechanism
         return self._solved
 
     @property
     def mechanism(self) -> Mechanism:
         """That of the next release, on the states that the present one can be."""
-        if self._next is None:
-            self.solve()
-        assert self._next is not None
-        return self._next
+        return self.solve().mechanism
 
     def release(self, state: Label, seed: Seed = None) -> Label:
         """Draw the next output from the state, and record it.
@@ -359,7 +349,7 @@ class Stream:
                 f"the state {state!r} cannot be after these outputs: it is one of {few(known)}"
             )
         self.record(self.mechanism.sample([state], seed=seed)[0])
-        return self.history[-1]
+        return self.last[0]
 
     def skip(self) -> None:
         """Release nothing of the present state: time goes on, and the output is ""."""
@@ -398,12 +388,12 @@ class Stream:
             raise MechanismError(f"the output {output!r} cannot be: no state that is possible now emits it")
         self._released += ((output, emits),)
         self._after(emits / chance)
-        self._next = self._solved = None
+        self._solved = None
 
     def _after(self, ratio: FloatArray) -> None:
         """Update the belief by the (N,) chances of the output over their mean, and move on."""
-        belief, told = self._belief, np.diag(ratio)
-        pasts = [past.through(told) for past in belief.pasts]
+        belief = self._belief
+        pasts = [replace(past, joint=past.joint * ratio) for past in belief.pasts]
         window = (belief.window[0], belief.window[1] * ratio)  # the last axis is the present state
         peaks = belief.peaks * ratio
         if self.about == "path":
@@ -427,13 +417,11 @@ class Stream:
         if self.about == "path":
             return replace(belief, time=self.time + 1, law=law, window=(law, law), peaks=peaks)
         kept, level = [], belief.level
-        for past in (
-            pasts if self.time >= self._length else ()
-        ):  # a longer window has told all of a shorter one
-            moved = past.through(kernel)
-            moved = replace(
-                moved, prior=moved.prior[past.joint.any(axis=1)], joint=moved.joint[past.joint.any(axis=1)]
-            )
+        if self.time < self._length:
+            pasts = ()  # the next window is longer, and tells all of this one
+        for past in pasts:
+            left = past.joint.any(axis=1)
+            moved = replace(past, prior=past.prior[left], joint=past.joint[left] @ kernel)
             given = moved.joint / moved.joint.sum(axis=1, keepdims=True)
             if (np.abs(given - law) <= FORGOTTEN * law).all():
                 level = max(level, _log(moved.lifts.max()))
@@ -497,10 +485,9 @@ def stream_bounds(
 
     bounds, law = [], chain.initial
     first = Stream(chain, privacy, utility, outputs=outputs)
-    kind = ExpectedGain if first.utility.maximised else ExpectedLoss
     for time in range(1, steps + 1):
         occurs = law > RARE
-        bounds.append(solve(design(Prior(law[occurs]), privacy, kind(first._table[occurs]))).bound)
+        bounds.append(solve(design(Prior(law[occurs]), privacy, first._utility_of(occurs))).bound)
         law = law @ chain.kernel(time) if time < steps else law
     return tuple(bounds)
 

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 
@@ -55,10 +55,10 @@ class StreamsFile(Record):
         if any(not 0 <= place <= count for _, place in self.people):
             raise FileFormatError(f"a person has a release that is none of the {count}")
 
-    @property
-    def digest(self) -> str:
-        """Of all that it holds."""
-        return hashlib.sha256(files.json_bytes(plain(self))).hexdigest()
+
+def _digest(held: Any) -> str:
+    """Of the plain data of a file."""
+    return hashlib.sha256(files.json_bytes(held)).hexdigest()
 
 
 class Streams:
@@ -172,7 +172,7 @@ class Streams:
 
     def _add(self, place: int, stream: Stream) -> None:
         self._before.append(place)
-        self._told.append((stream.history[-1], stream.emitted[-1]))
+        self._told.append(stream.last)
         self._streams.append(stream)
 
     # ------------------------------------------------------------ files
@@ -185,13 +185,13 @@ class Streams:
         """
         files.ending_of(path, (".json",))
         first = self._at(0)
-        held = StreamsFile(
+        held = plain(StreamsFile(
             first.chain, first.privacy.epsilon, first.utility.maximised, first.table, first.about, first.caps,
             first.outputs, np.array(self._before, dtype=np.int64), tuple(output for output, _ in self._told),
             np.array([emits for _, emits in self._told]).reshape(-1, first.chain.size),
             tuple(self._place.items()),
-        )  # fmt: skip
-        content = {"format": FORMAT, "digest": held.digest, "streams": plain(held)}
+        ))  # fmt: skip
+        content = {"format": FORMAT, "digest": _digest(held), "streams": held}
         files.write_whole(path, files.json_bytes(content))
 
     @classmethod
@@ -204,9 +204,9 @@ class Streams:
         content = parse_json(files.read_bytes(path), str(path))
         if not isinstance(content, dict) or content.get("format") != FORMAT:
             raise FileFormatError(f"{path}: holds no streams: its format is not {FORMAT!r}")
-        held = read(StreamsFile, content.get("streams"), f"{path}: streams")
-        if content.get("digest") != held.digest:
+        if content.get("digest") != _digest(content.get("streams")):
             raise FileFormatError(f"{path}: was changed: its digest is another one")
+        held = read(StreamsFile, content["streams"], f"{path}: streams")
         kind = ExpectedGain if held.maximised else ExpectedLoss
         privacy, utility = PML(held.epsilon), kind(held.table)
         many = cls(Stream(held.chain, privacy, utility, held.about, held.caps, held.outputs))
