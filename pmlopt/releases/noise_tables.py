@@ -70,15 +70,12 @@ def rounded_to_keys(mechanism: MechanismLike, keys: int = 256) -> Mechanism:
         >>> rounded_to_keys([[0.7, 0.3], [0.31, 0.69]], 4).matrix.tolist()
         [[0.75, 0.25], [0.25, 0.75]]
     """
+    from pmlopt.programs.exact.arithmetic import snap
+
     m, count = as_mechanism(mechanism), whole(keys, "the number of keys", MechanismError)
     if count < int((m.matrix > 0).sum(axis=1).max()):
         raise MechanismError(f"{count} keys are fewer than the outputs of a row: give more keys")
-    shares = m.matrix * count
-    parts = np.floor(shares + 1e-9)
-    rest, left = np.where(m.matrix > 0, shares - parts, -1.0), count - parts.sum(axis=1).astype(int)
-    for row, more in enumerate(left.tolist()):
-        parts[row, np.argsort(-rest[row], kind="stable")[:more]] += 1
-    return Mechanism(parts / count, m.inputs, m.outputs)
+    return Mechanism(snap(m.matrix, count), m.inputs, m.outputs)
 
 
 def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:

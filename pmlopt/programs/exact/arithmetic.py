@@ -22,7 +22,7 @@ GRID = 2**53
 _DIGITS = Context(prec=60)
 
 
-def snap(matrix: FloatArray) -> FloatArray:
+def snap(matrix: FloatArray, grid: int = GRID) -> FloatArray:
     """The matrix on the grid of multiples of 2^-53, each row summing to exactly one.
 
     Largest remainders: an entry moves by less than 2^-53; what the row's sum was off beyond that goes
@@ -30,20 +30,21 @@ def snap(matrix: FloatArray) -> FloatArray:
 
     Args:
         matrix: (N, M) non-negative, rows summing to one up to rounding.
+        grid: the common denominator, where it is another one.
 
     Examples:
         >>> snapped = snap(np.array([[1 / 3, 1 / 3, 1 / 3]]))
         >>> sum(Fraction(v) for v in snapped[0].tolist())
         Fraction(1, 1)
     """
-    scaled = matrix * GRID  # exact: a power of two
+    scaled = matrix * grid  # exact for a power of two
     counts = np.floor(scaled).astype(np.int64)
     remainder = np.where(matrix > 0, scaled - counts, -1.0)  # zeros come last, and stay zeros
     rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1, kind="stable")
-    short = GRID - counts.sum(axis=1)
+    short = grid - counts.sum(axis=1)
     counts += (rank < short[:, None]) & (matrix > 0)
-    counts[np.arange(len(counts)), counts.argmax(axis=1)] += GRID - counts.sum(axis=1)
-    return np.asarray(counts / GRID)
+    counts[np.arange(len(counts)), counts.argmax(axis=1)] += grid - counts.sum(axis=1)
+    return np.asarray(counts / grid)
 
 
 def integers(matrix: FloatArray) -> Any:
