@@ -268,17 +268,19 @@ class _CellTest:
             q = others.where_slope(log_mu + np.log(weights), span)
             return own.where_slope(np.array([log_mu + math.log(weights @ q)]), own_span, elastic=True), q
 
-        def spent(log_mu: float) -> float:
-            mine, q = point(log_mu)
+        def over(mine: FloatArray, q: FloatArray) -> float:
             return float(-own.log(mine).sum() - others.log(q).sum()) - budget
 
-        root = brentq(spent, *_bracket(spent), xtol=1e-10)
-        mine, q = point(root)
-        if abs(spent(root)) > 1e-7:  # T is a power of the entry, and any entry has the slope
+        def spent(log_mu: float) -> float:
+            return over(*point(log_mu))
+
+        mine, q = point(brentq(spent, *_bracket(spent), xtol=1e-10))
+        miss = abs(over(mine, q))
+        if miss > 1e-7:  # T is a power of the entry, and any entry has the slope
             left = budget + float(others.log(q).sum())
             mine = own.furthest(math.exp(-max(left, 0.0)))
         level = math.log(mine[0]) - math.log(own_mass * mine[0] + weights @ q)
-        return level - end * (OUTWARD + 10 * min(abs(spent(root)), 1e-7))
+        return level - end * (OUTWARD + 10 * min(miss, 1e-7))
 
     @property
     def _entries_of_a_cell(self) -> int:
@@ -323,42 +325,38 @@ class _CellTest:
         for x in range(len(found[0])):
             weights = np.where(np.arange(len(self._p)) == x, 0.0, self._p)[:, None]
             tangents = (above[x], fall[x]), (below, np.where(weights > 0, rise, 0.0))
-            ratio = _extreme_ratio(0.0, *tangents, (lowest, most), weights, -1)
+            ratio = _largest_ratio(*tangents, (lowest, most), weights)
             with np.errstate(invalid="ignore"):
                 level = np.log(ratio) - np.log1p(self._p[x] * ratio)
             found[0, x] = np.where(np.isfinite(ratio), level, np.inf)
         return found
 
 
-def _extreme_ratio(
-    slack: FloatArray | float,
+def _largest_ratio(
     own: tuple[FloatArray, FloatArray],
     others: tuple[FloatArray, FloatArray],
     box: tuple[FloatArray, FloatArray],
     weights: FloatArray,
-    end: Literal[1, -1],
 ) -> FloatArray:
-    """(K,) the least or largest own entry over the weighted sum of the others, by Dinkelbach's iterations.
+    """(K,) the largest own entry over the weighted sum of the others, by Dinkelbach's iterations.
 
     It is over all others in a box and the own entry that their tangents allow.
 
     Args:
-        slack: how much of the budget is left at the point of the tangents, negative for the largest.
-        own: (K,) the own entry of that point, and the slope of its tail.
+        own: (K,) the own entry at the point of the tangents, and the slope of its tail.
         others: (m, K) the other entries, and their slopes.
         box: (m, K) the least and largest others.
         weights: (m, K) or (m, 1).
-        end: 1 for the least, -1 for the largest.
     """
     (mine, fall), (q0, rise) = own, others
     with np.errstate(divide="ignore", invalid="ignore"):
-        rates, spare = np.where(weights > 0, rise / fall, 0.0), slack / fall
+        rates = np.where(weights > 0, rise / fall, 0.0)
         ratio = mine / (weights * q0).sum(axis=0)
         for _ in range(HALVINGS):
-            q = np.where(end * (rates - ratio * weights) < 0, box[1], box[0])
-            whole = np.where(fall > 0, mine + (rates * (q - q0)).sum(axis=0) - spare, 1.0)
+            q = np.where(rates - ratio * weights > 0, box[1], box[0])
+            whole = np.where(fall > 0, mine + (rates * (q - q0)).sum(axis=0), 1.0)
             new = np.clip(whole, 0.0, 1.0) / (weights * q).sum(axis=0)
-            better = end * (ratio - new) > 0
+            better = new > ratio
             if not better.any():
                 break
             ratio = np.where(better, new, ratio)
