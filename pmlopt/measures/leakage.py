@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -177,15 +178,37 @@ def channel_capacity(
     """
     known = as_mechanism(mechanism)
     rows = known.matrix[:, known.support]
-    law = np.full(len(rows), 1 / len(rows))
-    lower, upper = 0.0, math.inf
-    for _ in range(iterations):
+
+    def step(law: FloatArray) -> tuple[float, float, FloatArray]:
         mean = law @ rows
         found = (rows * np.log(np.where(rows > 0, rows / mean, 1.0))).sum(axis=1)
-        lower, upper = max(lower, float(law @ found)), min(upper, float(found.max()))
+        return float(law @ found), float(found.max()), np.exp(found - found.max())
+
+    return _over_priors(step, len(rows), tolerance, iterations)
+
+
+def _over_priors(
+    step: Callable[[FloatArray], tuple[float, float, FloatArray]],
+    letters: int,
+    tolerance: float,
+    iterations: int,
+) -> tuple[float, float]:
+    """The largest value over priors, from below and above, by factors that raise it.
+
+    Args:
+        step: of a prior the value, a bound on the largest one, and the (N,) factors of its masses.
+        letters: N.
+        tolerance: how near both must be.
+        iterations: at most so many.
+    """
+    law = np.full(letters, 1 / letters)
+    lower, upper = 0.0, math.inf
+    for _ in range(iterations):
+        value, bound, factors = step(law)
+        lower, upper = max(lower, value), min(upper, bound)
         if upper - lower <= tolerance:
             break
-        law = law * np.exp(found - found.max())
+        law = law * factors
         law = np.maximum(law / law.sum(), 1e-300)
     return lower, upper
 
@@ -224,19 +247,15 @@ def maximal_alpha_leakage(
     rows = known.matrix[:, known.support]
     peaks, factor = rows.max(axis=0), alpha / (alpha - 1)
     powers = (rows / peaks) ** alpha
-    law = np.full(len(rows), 1 / len(rows))
-    lower, upper = 0.0, math.inf
-    for _ in range(iterations):
+
+    def step(law: FloatArray) -> tuple[float, float, FloatArray]:
         mean = np.maximum(law @ powers, 1e-300)
         terms = peaks * mean ** (1 / alpha)
-        total = float(terms.sum())
-        slope = powers @ (terms / mean) / alpha
-        lower = max(lower, factor * math.log(total))
-        upper = min(upper, factor * math.log((1 - 1 / alpha) * total + float(slope.max())))
-        if upper - lower <= tolerance:
-            break
-        law = law * (slope / slope.max()) ** factor
-        law = np.maximum(law / law.sum(), 1e-300)
+        total, slope = float(terms.sum()), powers @ (terms / mean) / alpha
+        most = (1 - 1 / alpha) * total + float(slope.max())
+        return factor * math.log(total), factor * math.log(most), (slope / slope.max()) ** factor
+
+    lower, upper = _over_priors(step, len(rows), tolerance, iterations)
     return lower, max(lower, upper)
 
 
