@@ -173,13 +173,13 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
             )
         return cast("Constraint", kinds[name]())
     if Path(value).suffix.lower() != ".csv":
-        return cast("Constraint", kinds[name](read_numbers(value, f"--constraint {name}=")[0]))
+        return cast("Constraint", kinds[name](files.number_of(value, f"--constraint {name}")))
     known = {str(label): label for label in labels}
     rows = files.read_rows(Path(value))[1:]
     if any(len(row) != 2 for row in rows):
         raise FileFormatError(f"{value}: a row has not two cells: it has a header and two columns of labels")
     if kinds[name] is OutcomeLeakage:
-        return OutcomeLeakage({known.get(label, label): read_numbers(nats, value)[0] for label, nats in rows})
+        return OutcomeLeakage({known.get(label, label): files.number_of(nats, value) for label, nats in rows})
     pairs = [(known.get(one, one), known.get(other, other)) for one, other in rows]
     return cast("Constraint", kinds[name](dict(pairs) if kinds[name] is Strata else pairs))
 

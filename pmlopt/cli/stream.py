@@ -55,7 +55,7 @@ def new_stream(
     texts = sorted({state for states in paths.values() for state in states})
     known = dict(zip(texts, labels_from_text(texts), strict=True))
     chain = Chain.from_sequences([[known[state] for state in states] for states in paths.values()], smoothing)
-    what: Any = about if about in ("state", "path") else int(read_numbers(about, "--about")[0])
+    what: Any = int(about) if about.isdecimal() else about
     levels = None if caps is None else read_numbers(caps, "--caps")
     Streams(Stream(chain, PML(epsilon), utility, what, levels)).save(output)
     say(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")

@@ -60,6 +60,7 @@ def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
     asked = ("stream", "new", data, "--person", "who", "--epsilon", 0.8, "-o", stored.with_name("other.json"))
     assert "columns named 'where'" in run(*asked, "--column", "where", code=2).output
     assert "'state', 'path'" in run(*asked, "--column", "place", "--about", "0", code=2).output
+    assert "about is '2,3'" in run(*asked, "--column", "place", "--about", "2,3", code=2).output
     assert not stored.with_name("other.json").exists()
     assert "moves.csv" in run("stream", "show", data, code=2).output
     assert "give --state, or --data" in run("stream", "release", stored, "--person", "a", code=2).output

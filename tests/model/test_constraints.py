@@ -145,4 +145,5 @@ def test_the_shell_takes_them_by_name(tmp_path: Path) -> None:
         assert json.loads(run(*plain, *options).stdout)["value"] == pytest.approx(wanted, abs=1e-9)
     assert "known are" in run(*plain, "--constraint", "fair", code=2).output
     assert "give variance=MOST" in run(*plain, "--constraint", "variance", code=2).output
+    assert "'1,5' stands where a number belongs" in run(*plain, "--constraint", "variance=1,5", code=2).output
     assert "give invariant" in run(*plain, "--constraint", "invariant=1", code=2).output
