@@ -34,7 +34,8 @@ from pmlopt.data.tables import CsvForm, open_table
 from pmlopt.errors import InputError
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.plots import save_figure
-from pmlopt.releases.applying import ColumnRelease, apply_columns
+from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.batches import ColumnRelease
 
 LEVELS = ("none", "low", "middle", "high", "very high")
 PLAIN = """

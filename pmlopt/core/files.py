@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -12,7 +13,7 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -139,20 +140,16 @@ def _stream(path: str | os.PathLike[str], kind: int | None) -> Generator[Any]:
         if output is None:
             raise OSError("standard output is closed")
         output.flush()
-        return _kept_open(output.buffer)
+        return _handed_out(nullcontext(output.buffer))
     if not (stat.S_ISFIFO(kind) or stat.S_ISCHR(kind)):
         raise OSError("it is no file, pipe or terminal")
-    return _closed(Path(path).open("wb"))
+    return _handed_out(Path(path).open("wb"))
 
 
-def _kept_open(stream: BinaryIO) -> Generator[BinaryIO]:
-    yield stream
-    stream.flush()
-
-
-def _closed(stream: BinaryIO) -> Generator[BinaryIO]:
-    with stream:
+def _handed_out(held: AbstractContextManager[BinaryIO]) -> Generator[BinaryIO]:
+    with held as stream:
         yield stream
+        stream.flush()
 
 
 def _begun(folder: Path) -> tuple[int, Path | None]:
@@ -229,6 +226,12 @@ def alone(
         lock.release()
 
 
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
 def reason_of(cause: Exception) -> str:
     """What the system says went wrong, without the path."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
@@ -236,10 +239,9 @@ def reason_of(cause: Exception) -> str:
 
 def _kind_of(path: str | os.PathLike[str]) -> int | None:
     """The mode of the file, folder or device at a path, links followed; None where nothing is there."""
-    try:
+    with suppress(FileNotFoundError):
         return Path(path).stat().st_mode
-    except FileNotFoundError:
-        return None
+    return None
 
 
 def umask() -> int:
@@ -252,8 +254,7 @@ def umask() -> int:
 FORMAT = "pmlopt-mechanism"
 VERSION = 3
 """The version of saved files, of mechanisms by orbits too."""
-ENDINGS = (".csv", ".json", ".npz")
-SIDES = ("inputs", "outputs")
+ENDINGS, SIDES = (".csv", ".json", ".npz"), ("inputs", "outputs")
 T = TypeVar("T")
 LARGEST_FILE = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""

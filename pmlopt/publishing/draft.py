@@ -21,8 +21,9 @@ from pmlopt.data.tables.streams import CsvForm
 from pmlopt.errors import InputError
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import FORMAT, MECHANISMS, SYSTEM, InClear, Part, ReleaseFile, joint_levels
-from pmlopt.releases.applying import ColumnRelease, input_codes
+from pmlopt.releases.applying import input_codes
 from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear
+from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.recorded import levels_planned

@@ -11,7 +11,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.tables.reading import Batch, Table, column_place, texts_in
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.applying import ColumnRelease
+from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import compose_attributes
 from pmlopt.releases.ledger import Ledger
 

@@ -23,7 +23,8 @@ import pmlopt
 from pmlopt import Mechanism
 from pmlopt.data.tables import CsvForm, open_table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
-from pmlopt.releases.applying import ColumnRelease, apply_columns
+from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.batches import ColumnRelease
 
 TEXTS = st.one_of(
     st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1, max_size=4),

@@ -14,6 +14,7 @@ c_y is whole and 53 bits decide always. Elsewhere they leave the comparison with
 
 from __future__ import annotations
 
+import hashlib
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -74,6 +75,40 @@ class SystemBits(RandomBits):
     def words(self, size: int) -> Words:
         """(size,) words of 64 bits."""
         return np.frombuffer(os.urandom(8 * size), dtype=np.uint64).copy()
+
+
+class KeyedBits(RandomBits):
+    """The output of SHAKE256 on a secret key and a place [fips202]: the same bits each time.
+
+    Without the key they cannot be told from fair bits, and those of two places are independent of each other
+    as far as anybody can compute.
+
+    Args:
+        key: 32 bytes, as `new_key` makes them.
+        place: what tells it apart from the other places where bits are drawn under the key.
+
+    Examples:
+        >>> key = new_key(seed=5)
+        >>> again, other = KeyedBits(key, "part", 1).words(2), KeyedBits(key, "part", 2).words(2)
+        >>> bool((KeyedBits(key, "part", 1).words(2) == again).all()), bool((other == again).any())
+        (True, False)
+    """
+
+    def __init__(self, key: bytes, *place: object) -> None:
+        self._state = hashlib.shake_256(key + hashlib.sha256(repr(place).encode()).digest())
+        self._calls = 0
+
+    def words(self, size: int) -> Words:
+        """(size,) words of 64 bits."""
+        state = self._state.copy()
+        state.update(self._calls.to_bytes(8, "little"))
+        self._calls += 1
+        return np.frombuffer(state.digest(8 * size), dtype=np.uint64).copy()
+
+
+def new_key(seed: int | None = None) -> bytes:
+    """32 bytes for `KeyedBits` from the operating system; from a seed in tests alone."""
+    return os.urandom(32) if seed is None else hashlib.sha256(f"pmlopt {seed}".encode()).digest()
 
 
 class SeededBits(RandomBits):

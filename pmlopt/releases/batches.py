@@ -1,0 +1,327 @@
+"""Mechanisms for columns of batches of rows: each row drawn by itself, exactly, whatever engine holds it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn, Self
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray, Label, few, label_key
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
+from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, new_key
+from pmlopt.data.tables.counting import tuples_of, with_letter
+from pmlopt.data.tables.reading import Batch, column_place
+from pmlopt.data.tables.writing import OutputColumn, check_text, label_type, labelled
+from pmlopt.errors import InputError, MechanismError
+
+
+@dataclass(frozen=True)
+class ColumnRelease:
+    """A mechanism for a column of a table, or for the tuple of several columns.
+
+    Args:
+        mechanism: its inputs are the values of the column, or tuples of the values of the columns. A cell of
+            a CSV file is an input that reads the same; a missing cell is the input "", the empty text.
+        columns: their names. Outputs that are tuples of as many parts take the places of the columns; others
+            are one column in the place of the first, named with `+` between.
+    """
+
+    mechanism: Mechanism
+    columns: tuple[str, ...]
+
+    @property
+    def released(self) -> list[tuple[str, list[Label]]]:
+        """The names of the columns that are written, each with the labels of the outputs."""
+        outputs = self.mechanism.outputs
+        parts = [
+            output for output in outputs if isinstance(output, tuple) and len(output) == len(self.columns)
+        ]
+        if len(self.columns) > 1 and len(parts) == len(outputs):
+            return [(name, [part[k] for part in parts]) for k, name in enumerate(self.columns)]
+        return [("+".join(self.columns), list(outputs))]
+
+
+class ColumnsAtWork:
+    """Mechanisms at work on the batches of one table.
+
+    Args:
+        releases: mechanisms with their columns, none of which has two.
+        names: of the columns of the table.
+        where: the table, for messages.
+        typed: whether its cells have types, or are text from a CSV file.
+        keep: the other columns that stay, in clear; None for all.
+        drop_missing: leave out rows with a missing cell that is no input.
+
+    Attributes:
+        columns: what is written, in order.
+
+    Raises:
+        InputError: there is no such column, or two mechanisms are for one.
+    """
+
+    def __init__(
+        self,
+        releases: Sequence[ColumnRelease],
+        names: Sequence[str],
+        where: object,
+        *,
+        typed: bool,
+        keep: Sequence[str] | None = None,
+        drop_missing: bool = False,
+    ) -> None:
+        self._steps = [_Step(release, names, where, typed, drop_missing) for release in releases]
+        taken = [place for step in self._steps for place in step.places]
+        if len(set(taken)) < len(taken):
+            raise InputError("two mechanisms are for one column: a column is released once")
+        stay = {column_place(names, name, where) for name in (names if keep is None else keep)} - set(taken)
+        self._plan = sorted(
+            [
+                *((place, OutputColumn(names[place], place), -1) for place in stay),
+                *(
+                    (place, OutputColumn(name, None, labels), number)
+                    for number, step in enumerate(self._steps)
+                    for (name, labels), place in zip(step.release.released, step.places, strict=False)
+                ),
+            ],
+            key=lambda entry: entry[0],
+        )
+        self.columns = [column for _, column, _ in self._plan]
+
+    def codes(self, batch: Batch) -> list[IntArray]:
+        """For each mechanism, (size,) the row of its matrix for each row; -1 in all where it is left out.
+
+        Raises:
+            MechanismError: a cell is no input of its mechanism, in a row that stays.
+        """
+        codes = [step.codes(batch) for step in self._steps]
+        left_out = np.logical_or.reduce([code == _LEFT_OUT for code in codes])
+        for step, code in zip(self._steps, codes, strict=True):
+            code[left_out] = _LEFT_OUT
+            if (code == _UNKNOWN).any():
+                step.refuse(batch, int((code == _UNKNOWN).argmax()))
+        return codes
+
+    def drawn(self, codes: Sequence[IntArray], bits: Sequence[RandomBits]) -> list[IntArray]:
+        """For each mechanism, its outputs by their places, of the rows that are not left out."""
+        kept = rows_kept(codes)
+        return [
+            step.sampler.draw(code if kept is None else code[kept], random)
+            for step, code, random in zip(self._steps, codes, bits, strict=True)
+        ]
+
+    def written(
+        self, batch: Batch, kept: BoolArray | None, drawn: Sequence[IntArray], *, typed: bool
+    ) -> list[Any]:
+        """The arrays of `columns` for a batch; new ones are texts where they are not `typed`."""
+        return [
+            batch.column(column.place, kept)
+            if column.place is not None
+            else labelled(column, drawn[number], typed=typed)
+            for _, column, number in self._plan
+        ]
+
+
+@dataclass(frozen=True)
+class BatchRelease:
+    """Record batches in, record batches out: what an engine calls on its rows.
+
+    Each row is drawn by itself. Without a key the draws come from the operating system, anew in each call.
+    With one they are a function of the key, of the place that the engine gives to the batch and of the
+    batch's letters: a task that is tried again draws what it drew before, so that nobody can compare two
+    draws of one row, and batches in different places share no draws. Who has the key and the release can
+    tell much of the secret: it is as secret as the data, and is to be forgotten with the task.
+
+    Args:
+        releases: mechanisms with their columns.
+        keep: the other columns that stay, in clear; None for all.
+        drop_missing: leave out rows with a missing cell that is no input.
+        key: 32 bytes, as `new_key` makes them; None for the operating system.
+
+    Examples:
+        >>> import pyarrow
+        >>> flip = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
+        >>> batch = pyarrow.RecordBatch.from_pydict({"smokes": ["no", "yes"], "name": ["Ann", "Bo"]})
+        >>> BatchRelease.of({"smokes": flip}, keep=[])(batch).to_pydict()
+        {'smokes': ['yes', 'no']}
+    """
+
+    releases: tuple[ColumnRelease, ...]
+    keep: tuple[str, ...] | None = None
+    drop_missing: bool = False
+    key: bytes | None = None
+
+    @classmethod
+    def of(
+        cls,
+        mechanisms: Mapping[str | tuple[str, ...], MechanismLike],
+        *,
+        keep: Sequence[str] | None = None,
+        drop_missing: bool = False,
+        key: bytes | None = None,
+    ) -> Self:
+        """The same, from mechanisms by column, or by the tuple of columns whose tuples are the inputs."""
+        releases = tuple(
+            ColumnRelease(as_mechanism(made), columns if isinstance(columns, tuple) else (columns,))
+            for columns, made in mechanisms.items()
+        )
+        return cls(releases, None if keep is None else tuple(keep), drop_missing, key)
+
+    @classmethod
+    def of_arrays(cls, mechanism: MechanismLike, key: bytes | None = None) -> Self:
+        """What `array` asks for: one mechanism, on the tuples of as many arrays as its inputs have parts.
+
+        Raises:
+            MechanismError: its outputs are tuples of as many parts, which are no column.
+        """
+        made = as_mechanism(mechanism)
+        first = made.inputs[0]
+        width = len(first) if isinstance(first, tuple) else 1
+        release = ColumnRelease(made, tuple(f"part {k + 1}" for k in range(width)))
+        if len(release.released) > 1:
+            raise MechanismError(
+                f"the outputs are tuples, such as {made.outputs[0]!r}, which are no column: release the table"
+            )
+        return cls((release,), (), key=key)
+
+    def array(self, arrays: Sequence[Any], *place: object) -> Any:
+        """The array that is released of the arrays of its columns."""
+        import pyarrow
+
+        whole = [one.combine_chunks() if hasattr(one, "combine_chunks") else one for one in arrays]
+        names = list(self.releases[0].columns)
+        return self(pyarrow.RecordBatch.from_arrays(whole, names=names), *place).column(0)
+
+    @property
+    def array_type(self) -> Any:
+        """The type of what `array` returns."""
+        return label_type(self.releases[0].released[0][1])
+
+    def keyed(self, seed: int | None = None) -> Self:
+        """The same with a new key, from the operating system; from a seed in tests."""
+        return type(self)(self.releases, self.keep, self.drop_missing, new_key(seed))
+
+    def __call__(self, batch: Any, *place: object) -> Any:
+        """The record batch that is released of one; `place` tells it apart from all others under its key.
+
+        Raises:
+            InputError: there is no such column, two mechanisms are for one, or a key has no place.
+            MechanismError: a cell is no input of its mechanism.
+        """
+        import pyarrow
+
+        table = self._at_work(batch.schema)
+        read = Batch(batch.columns, batch.num_rows, 0, text=False)
+        codes = table.codes(read)
+        drawn = table.drawn(codes, self._bits(codes, place))
+        arrays = table.written(read, rows_kept(codes), drawn, typed=True)
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema(batch.schema))
+
+    def schema(self, schema: Any) -> Any:
+        """The schema of what is released of batches with one."""
+        import pyarrow
+
+        for column in (columns := self._at_work(schema).columns):
+            check_text(column, "a column of mixed kinds")
+        return pyarrow.schema(
+            pyarrow.field(column.name, label_type(column.labels))
+            if column.place is None
+            else schema.field(column.place)
+            for column in columns
+        )
+
+    def _bits(self, codes: Sequence[IntArray], place: tuple[object, ...]) -> list[RandomBits]:
+        """The bits of each mechanism: of its own, so that two columns share none."""
+        if self.key is None:
+            return [SystemBits()] * len(codes)
+        if not place:
+            raise InputError("a key draws the same at one place: say which place the batch has")
+        letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
+        return [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
+
+    def _at_work(self, schema: Any) -> ColumnsAtWork:
+        names = tuple(schema.names)
+        if names not in self._tables:
+            self._tables[names] = ColumnsAtWork(
+                self.releases, names, "the batch", typed=True, keep=self.keep, drop_missing=self.drop_missing
+            )
+        return self._tables[names]
+
+    @cached_property
+    def _tables(self) -> dict[tuple[str, ...], ColumnsAtWork]:
+        return {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "_tables"}
+
+
+def rows_kept(codes: Sequence[IntArray]) -> BoolArray | None:
+    """The rows with no cell that is left out; None for all."""
+    known = np.logical_and.reduce([code >= 0 for code in codes])
+    return None if known.all() else known
+
+
+class _Step:
+    """One mechanism at work on its columns."""
+
+    def __init__(
+        self, release: ColumnRelease, names: Sequence[str], where: object, typed: bool, drop_missing: bool
+    ) -> None:
+        self.release, self._where, self._drop_missing = release, where, drop_missing
+        self.places = [column_place(names, column, where) for column in release.columns]
+        self.sampler = RowSampler(release.mechanism.matrix)
+        self._known = _inputs(release, typed=typed)
+
+    def codes(self, batch: Batch) -> IntArray:
+        """(size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""
+        values, codes = tuples_of(batch, self.places)
+        rows = np.array([self._row(value) for value in values], dtype=np.int64)
+        return np.asarray(rows[codes])
+
+    def refuse(self, batch: Batch, row: int) -> NoReturn:
+        """Raise for a row whose value is no input."""
+        values, codes = tuples_of(batch, self.places)
+        value = values[int(codes[row])]
+        shown = with_letter(value)
+        what = repr(shown[0] if len(shown) == 1 else shown)
+        raise MechanismError(
+            f"{self._where}: row {batch.first + row}: the value {what} is not an input of the mechanism, "
+            f"whose inputs are {few(self.release.mechanism.inputs)}"
+            + (": say --missing drop to leave such rows out" if None in value else "")
+        )
+
+    def _row(self, value: tuple[Any, ...]) -> int:
+        filled = with_letter(value)
+        row = self._known.get(label_key(filled))
+        if row is None:
+            row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
+        return _LEFT_OUT if row == _UNKNOWN and self._drop_missing and None in value else row
+
+
+_LEFT_OUT, _UNKNOWN = -1, -2
+
+
+def _inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
+    """The rows of the matrix by the tuple of values, and of the texts of values where these tell them apart.
+
+    Cells of a CSV file are text, and all inputs must then read differently.
+    """
+    inputs, count = release.mechanism.inputs, len(release.columns)
+    tuples = [label if isinstance(label, tuple) and count > 1 else (label,) for label in inputs]
+    odd = [label for label, parts in zip(inputs, tuples, strict=True) if len(parts) != count]
+    if odd:
+        raise MechanismError(
+            f"the input {odd[0]!r} of the mechanism is no tuple of {count} values, for the columns "
+            f"{release.columns}"
+        )
+    texts = [tuple(map(str, parts)) for parts in tuples]
+    alike = len(set(texts)) < len(texts)
+    if alike and not typed:
+        raise MechanismError(
+            f"two of the inputs {few(inputs)} read alike, and the cells of a CSV file are text"
+        )
+    by_text: dict[Label, int] = {} if alike else {parts: row for row, parts in enumerate(texts)}
+    return {**by_text, **{label_key(parts): row for row, parts in enumerate(tuples)}}
