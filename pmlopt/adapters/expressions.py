@@ -5,11 +5,13 @@ Importing this module registers the namespace.
 
 from __future__ import annotations
 
+from itertools import count
 from typing import Any
 
 from pmlopt.data.mechanism import Mechanism, as_mechanism
-from pmlopt.data.sampling.categorical import generator
+from pmlopt.data.sampling.categorical import new_key
 from pmlopt.errors import MissingExtraError
+from pmlopt.releases.batches import BatchRelease
 
 try:
     import polars as pl
@@ -45,13 +47,14 @@ class Expressions:
         Raises:
             MechanismError: on evaluation, for a value that is no input.
         """
-        known = as_mechanism(mechanism)
-        random = None if seed is None else generator(seed)  # one for all batches: they must not repeat
-        kind = pl.Series(list(known.outputs)).dtype
+        kernel = BatchRelease.of_arrays(mechanism, None if seed is None else new_key(seed))
+        kind = pl.Series(list(as_mechanism(mechanism).outputs)).dtype
+        batches = count()
 
         def drawn(batch: Any) -> Any:
-            values = batch.struct.field(batch.struct.fields[0])
-            return pl.Series(values.name, known.sample(values, seed=random).tolist(), dtype=kind)
+            fields = [batch.struct.field(name) for name in batch.struct.fields[:-1]]
+            made = kernel.array([field.to_arrow() for field in fields], next(batches))
+            return pl.Series(fields[0].name, made, dtype=kind)
 
         # what is random is never taken for an expression that was computed already
         own = pl.lit(0).shuffle().alias("pmlopt-draw")

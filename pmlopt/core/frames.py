@@ -1,4 +1,4 @@
-"""Frames and series of pandas, Polars and Arrow as one kind, through narwhals, and their missing cells."""
+"""Frames and series of other libraries as one kind, through narwhals, and their missing cells."""
 
 from __future__ import annotations
 
@@ -34,8 +34,10 @@ _PLAIN = (
 """What holds no frame: narwhals need not be asked, nor imported."""
 
 
-def opened(data: Any) -> Any:
+def opened(data: Any, *, lazy: bool = False) -> Any:
     """The frame or the series of narwhals on what another library made; None for anything else.
+
+    A frame that an engine (Polars, DuckDB, Dask, Spark) has not computed is, unless it may be `lazy`.
 
     Raises:
         InputError: two columns have one name.
@@ -52,7 +54,7 @@ def opened(data: Any) -> Any:
     try:
         found = narwhals.from_native(_of_arrow(data), allow_series=True, pass_through=True)
         if isinstance(found, narwhals.LazyFrame):
-            return found.collect()
+            return found if lazy else found.collect()
         if isinstance(found, narwhals.DataFrame) and len(set(found.columns)) < len(found.columns):
             raise narwhals.exceptions.DuplicateError(str(found.columns))
     except narwhals.exceptions.DuplicateError as cause:
@@ -71,6 +73,11 @@ def _of_arrow(data: Any) -> Any:
     if isinstance(data, pyarrow.StructArray):
         return pyarrow.Table.from_struct_array(data)
     return pyarrow.chunked_array([data]) if isinstance(data, pyarrow.Array) else data
+
+
+def is_lazy(found: Any) -> bool:
+    """Whether what `opened` found is a frame that an engine has not computed."""
+    return hasattr(found, "collect")
 
 
 def is_frame(found: Any) -> bool:

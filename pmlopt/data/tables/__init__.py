@@ -1,24 +1,27 @@
 """Tables: numbers with labels, and data files and frames, column by column and in batches.
 
 A data file is CSV, Parquet or Arrow IPC, and of any length: it is read, and what is made of it written, a
-batch of rows at a time, through Arrow. A frame is anything with named columns: of pandas, Polars or Arrow, or
-a mapping. `pmlopt.data.tables.labelled` reads tables of numbers by their labels.
+batch of rows at a time, through Arrow; a folder or a pattern of Parquet files is one table. A frame is
+anything with named columns: of pandas, Polars or Arrow, what an engine has not computed yet, or a mapping.
+`pmlopt.data.tables.labelled` reads tables of numbers by their labels.
 """
 
 from pmlopt.core.frames import MISSING_LETTER, Missing, listed
 from pmlopt.data.tables.counting import column_counts, cross_counts
-from pmlopt.data.tables.reading import Batch, Table, column_place, open_table
+from pmlopt.data.tables.reading import Batch, FolderTable, Table, column_place, is_folder, open_table
 from pmlopt.data.tables.streams import CsvForm
 
 __all__ = [
     "MISSING_LETTER",
     "Batch",
     "CsvForm",
+    "FolderTable",
     "Missing",
     "Table",
     "column_counts",
     "column_place",
     "cross_counts",
+    "is_folder",
     "listed",
     "open_table",
 ]

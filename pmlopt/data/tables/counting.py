@@ -22,7 +22,9 @@ def column_counts(
     Cells of a CSV file are numbers where all of them are, as Python writes them, and else text.
 
     Args:
-        data: the path of a CSV, Parquet or Arrow file; a data frame; or a mapping from names to columns.
+        data: the path of a CSV, Parquet or Arrow file, or a folder of Parquet files; a data frame, where an
+            engine (Polars, DuckDB, Dask, Spark) counts what it has not computed; or a mapping from names to
+            columns.
         column: its name.
         missing: what to do with a missing cell (an empty one of a CSV file, null, or NaN): `refuse` it,
             `drop` the row, or count it as the `letter` "", the empty text.
@@ -66,10 +68,13 @@ def cross_counts(
 def tally(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
     """How often each tuple of values occurs in some columns, in ascending order."""
     check_missing(missing)
-    places = [column_place(table.names, column, table.where) for column in columns]
+    for column in columns:
+        column_place(table.names, column, table.where)
     counts: dict[tuple[Any, ...], int] = {}
-    for batch in table.batches():
-        count_in(counts, batch, places, missing, table)
+    counted = table.counted(columns)
+    places = [column_place(counted.names, column, table.where) for column in columns]
+    for batch in counted.batches():
+        count_in(counts, batch, places, missing, counted)
     if not counts:
         raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
     kinds = [_labels([key[k] for key in counts], table) for k in range(len(places))]
@@ -94,8 +99,12 @@ def count_in(
 ) -> None:
     """Add to counts how often each tuple of values occurs in some columns of a batch."""
     values, codes, keep = filled(batch, places, missing, table)
-    chosen = codes if keep is None else codes[keep]
-    numbers = np.bincount(chosen, minlength=len(values))
+    kept = slice(None) if keep is None else keep
+    if batch.times is None:
+        numbers = np.bincount(codes[kept], minlength=len(values))
+    else:
+        numbers = np.zeros(len(values), dtype=np.int64)
+        np.add.at(numbers, codes[kept], batch.times[kept])
     for value, number in zip(values, numbers.tolist(), strict=True):
         if number:
             counts[value] = counts.get(value, 0) + number
@@ -119,8 +128,9 @@ def filled(
     if missing == "refuse":
         row = int(lacking.argmax())
         column = table.names[places[values[codes[row]].index(None)]]
+        where = f"row {batch.first + row}: the" if batch.times is None else "a"
         raise InputError(
-            f"{table.where}: row {batch.first + row}: the cell of {column!r} is missing: say --missing "
+            f"{table.where}: {where} cell of {column!r} is missing: say --missing "
             f"drop to leave such rows out, or letter to make of it a letter of its own, {MISSING_LETTER!r}"
         )
     if missing == "drop":

@@ -13,9 +13,11 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.core.files import is_standard, reason_of, standard_input
-from pmlopt.core.frames import is_frame, is_missing, listed, opened
+from pmlopt.core.frames import is_frame, is_lazy, is_missing, listed, opened
 from pmlopt.data.tables.streams import HEAD, CsvForm, DataStream, QuoteCheck, text_rows, with_seeking
 from pmlopt.errors import FileFormatError, InputError
+
+PARQUET_ENDINGS = (".parquet", ".pq")
 
 _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 """What files of these formats begin with."""
@@ -91,7 +93,10 @@ class Batch:
     Attributes:
         size: the number of rows.
         first: the number of the first one, as messages count them.
+        times: (size,) how many rows of the data each stands for, where an engine has counted equal ones.
     """
+
+    times: IntArray | None = None
 
     def __init__(self, columns: Sequence[Any], size: int, first: int, text: bool) -> None:
         self.columns, self.size, self.first = columns, size, first
@@ -151,6 +156,10 @@ class Table(ABC):
     def batches(self) -> Iterator[Batch]:
         """The batches of rows, in their order."""
 
+    def counted(self, columns: Sequence[str]) -> Table:
+        """A table with the same counts of the tuples in some columns; this one, where it cannot count."""
+        return self
+
     def close(self) -> None:
         """Close the file, if there is one."""
         return
@@ -170,8 +179,9 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
     """The table of a data file, or of a frame.
 
     Args:
-        data: the path of a file, `-` for standard input, a frame of pandas, Polars or Arrow, or a mapping
-            from names to columns.
+        data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
+            pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), or a
+            mapping from names to columns.
         form: of a CSV file.
 
     Raises:
@@ -179,7 +189,10 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
         InputError: it is no frame, a column is none, or two have one name.
     """
     if not isinstance(data, str | os.PathLike):
-        return FrameTable(data)
+        frame = opened(data, lazy=True)
+        return LazyTable(frame) if is_lazy(frame) else FrameTable(data)
+    if is_folder(data):
+        return FolderTable(data)
     try:
         stream = standard_input() if is_standard(data) else Path(data).open("rb")  # noqa: SIM115 -- the table's
         source = DataStream(stream)
@@ -240,6 +253,41 @@ class FrameTable(Table):
         if not self._size:
             raise no_rows(self.where)
         yield Batch(_Converted(self._columns), self._size, 0, text=False)
+
+
+class LazyTable(Table):
+    """A frame that an engine has not computed: the engine counts, and other questions have it computed."""
+
+    where = "the table"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame, self.names = frame, frame.collect_schema().names()
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in one batch."""
+        return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
+
+    def counted(self, columns: Sequence[str]) -> Table:
+        """The tuples in some columns, each once, with how many rows have it."""
+        import narwhals
+
+        size = "-".join(["rows", *columns])  # no column's name
+        groups = self._frame.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
+        return _Counted(groups.to_native(), size)
+
+
+class _Counted(FrameTable):
+    """Tuples of values, each with how many rows have it."""
+
+    def __init__(self, data: Any, size: str) -> None:
+        super().__init__(data.drop_columns([size]))
+        self._times = np.array(data[size].to_pylist(), dtype=np.int64)
+
+    def batches(self) -> Iterator[Batch]:
+        """All tuples in one batch."""
+        for batch in super().batches():
+            batch.times = self._times
+            yield batch
 
 
 class _Converted(Sequence[Any]):
@@ -419,6 +467,86 @@ class ParquetTable(_TypedTable):
     def _record_batches(self) -> Iterator[Any]:
         rows = max(1, min(_LONGEST_BATCH, _CELLS // max(1, len(self.names))))
         return iter(self._file.iter_batches(batch_size=rows))
+
+
+class FolderTable(Table):
+    """Parquet files with the same columns, one after the other.
+
+    A folder `year=2020` on the way to a file makes `year` a column, of the text `2020` in all its rows.
+
+    Attributes:
+        files: their paths, in order.
+        folder: that all of them are in.
+        partitions: the columns that folders name.
+    """
+
+    def __init__(self, data: str | os.PathLike[str]) -> None:
+        import pyarrow
+
+        self.where = data
+        self.folder, self.files = files_in(data)
+        self.rows, first = 0, None
+        for file in self.files:
+            with open_table(file) as head:
+                named = (head.names, list(_named_by(file, self.folder)))
+                self.rows += head.rows or 0
+            if first is None:
+                first, self.types = named, list(head.types)
+            if named != first:
+                raise InputError(
+                    f"{file}: has the columns {named[0]} and lies in folders of {named[1]}, and "
+                    f"{self.files[0]} has {first[0]} and {first[1]}: files of one table have the same"
+                )
+        own, self.partitions = first or ([], [])
+        self.names = own + self.partitions
+        self.types = [*self.types, *[pyarrow.string()] * len(self.partitions)]
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches of rows of one file after the other."""
+        for file in self.files:
+            values = labels_to_arrow(list(_named_by(file, self.folder).values()))
+            with open_table(file) as table:
+                for batch in table.batches():
+                    named = [
+                        values.take(to_arrow(np.full(batch.size, place, dtype=np.int64)))
+                        for place in range(len(values))
+                    ]
+                    yield Batch([*batch.columns, *named], batch.size, batch.first, text=False)
+
+
+def _named_by(file: Path, folder: Path) -> dict[str, str]:
+    """The columns and values that the folders on the way to a file name."""
+    parts = file.relative_to(folder).parent.parts
+    return dict(part.split("=", 1) for part in parts if "=" in part)
+
+
+def is_folder(data: str | os.PathLike[str]) -> bool:
+    """Whether data are a folder of files, or a pattern with `*` for the names of several."""
+    path = Path(data)
+    return path.is_dir() or ("*" in str(path) and not path.exists())
+
+
+def files_in(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
+    """The Parquet files of a folder, or of a pattern, in the order of their names, and the folder of all.
+
+    Files and folders whose names begin with a dot or an underscore are no data, as engines have it.
+
+    Raises:
+        FileFormatError: there is none.
+    """
+    path = Path(data)
+    first = next((k for k, part in enumerate(path.parts) if "*" in part), len(path.parts))
+    folder = Path(*path.parts[:first])
+    pattern = str(Path(*path.parts[first:])) if first < len(path.parts) else "**/*"
+    found = sorted(
+        file
+        for file in folder.glob(pattern)
+        if file.suffix.lower() in PARQUET_ENDINGS
+        and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
+    )
+    if not found:
+        raise FileFormatError(f"{data}: has no file that ends in {' or '.join(PARQUET_ENDINGS)}")
+    return folder, found
 
 
 class IpcTable(_TypedTable):

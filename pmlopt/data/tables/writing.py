@@ -13,10 +13,9 @@ from typing import Any, BinaryIO
 
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.core.files import is_standard, reason_of, whole_file
-from pmlopt.data.tables.reading import Table, labels_to_arrow, to_arrow
+from pmlopt.data.tables.reading import PARQUET_ENDINGS, Table, labels_to_arrow, to_arrow
 from pmlopt.errors import FileFormatError, InputError
 
-PARQUET_ENDINGS = (".parquet", ".pq")
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
 COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}

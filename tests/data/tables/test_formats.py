@@ -8,7 +8,8 @@ import pytest
 from pmlopt import Mechanism
 from pmlopt.data.tables import column_counts, open_table
 from pmlopt.errors import FileFormatError
-from pmlopt.releases.applying import ColumnRelease, apply_columns
+from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.batches import ColumnRelease
 
 ENDINGS = [".csv", ".tsv", ".txt", "", ".csv.gz", ".csv.bz2", ".csv.zst", ".parquet", ".feather", ".arrow"]
 SURE = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["f", "m"], ["f", "m"])

@@ -1,0 +1,97 @@
+"""Columns of a data frame of Spark, released batch by batch in its workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow
+
+from pmlopt.data.mechanism import MechanismLike
+from pmlopt.errors import MissingExtraError
+from pmlopt.releases.batches import BatchRelease
+
+
+def release(
+    frame: Any,
+    mechanisms: Mapping[str | tuple[str, ...], MechanismLike],
+    *,
+    keep: Sequence[str] = (),
+    drop_missing: bool = False,
+    seed: int | None = None,
+) -> Any:
+    """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
+
+    The draws are a function of a key that this call makes, of the partition, and of the batch in it and its
+    letters: a task that is tried again draws what it drew before, and so does another action on the same
+    partitions. The key goes to the workers with the task, and is as secret as the data.
+
+    Args:
+        frame: a data frame of Spark.
+        mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs.
+        keep: other columns that stay, in clear.
+        drop_missing: leave out rows with a missing cell that is no input.
+        seed: for tests alone; None takes the key from the operating system.
+
+    Raises:
+        InputError: there is no such column, or two mechanisms are for one.
+        MechanismError: when it is computed: a cell is no input of its mechanism.
+    """
+    kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
+    types = _types()
+    whole = kernel.schema(types.to_arrow_schema(frame.schema))
+
+    def released(batches: Iterator[Any]) -> Iterator[Any]:
+        part = _partition()
+        for number, batch in enumerate(batches):
+            yield kernel(batch, part, number)
+
+    return frame.mapInArrow(released, types.from_arrow_schema(whole))
+
+
+def column(mechanism: MechanismLike, seed: int | None = None) -> Any:
+    """A function of columns that draws one random output for each row, as `release` does.
+
+    `frame.select(column(mechanism)("education"))`. Used twice on one column it gives one draw twice.
+
+    Args:
+        mechanism: its inputs are the values of the column, or tuples of those of as many columns.
+        seed: for tests alone; None takes the key from the operating system.
+
+    Raises:
+        MechanismError: its outputs are tuples of as many parts as its inputs.
+    """
+    kernel = BatchRelease.of_arrays(mechanism).keyed(seed)
+
+    def one(batches: Iterator[pyarrow.Array]) -> Iterator[pyarrow.Array]:
+        return several((batch,) for batch in batches)
+
+    def several(batches: Iterator[tuple[pyarrow.Array, ...]]) -> Iterator[pyarrow.Array]:
+        part = _partition()
+        for number, batch in enumerate(batches):
+            yield kernel.array(batch, part, number)
+
+    types = _types()
+    from pyspark.sql.functions import arrow_udf
+
+    kind = types.from_arrow_type(kernel.array_type)
+    drawn = one if len(kernel.releases[0].columns) == 1 else several
+    return arrow_udf(drawn, kind).asNondeterministic()
+
+
+def _types() -> Any:
+    """What turns types of Arrow into those of Spark and back."""
+    try:
+        from pyspark.sql.pandas import types
+    except ImportError:
+        raise MissingExtraError("data frames of Spark need it: pip install 'pmlopt[spark]'") from None
+    return types
+
+
+def _partition() -> int:
+    """The number of the partition that this task works on."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    assert task is not None, "a task of Spark has a context"
+    return int(task.partitionId())

@@ -1,0 +1,185 @@
+"""Releases inside DuckDB, Polars and Dask: the same kernel, no draw shared, none done twice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import dask
+import dask.dataframe
+import duckdb
+import numpy as np
+import pandas
+import polars
+import pytest
+
+import pmlopt.adapters.expressions  # noqa: F401 -- registers the namespace
+from pmlopt import Mechanism, Prior, estimate
+from pmlopt.adapters import dask as on_dask
+from pmlopt.adapters import duckdb as on_duckdb
+from pmlopt.data.tables import column_counts, cross_counts
+from pmlopt.errors import InputError, MechanismError
+
+pytestmark = [
+    # narwhals 2.29 announces a package of its own for Dask, which is not published yet
+    pytest.mark.filterwarnings("ignore:Dask support is moving:FutureWarning"),
+    pytest.mark.filterwarnings("ignore:The inplace keyword in DataFrame:Warning"),  # Dask's own writing
+]
+
+FLIP = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
+COIN = Mechanism([[0.5, 0.5], [0.5, 0.5]], ["no", "yes"], ["no", "yes"])
+RESPONSE = Mechanism([[0.75, 0.25], [0.125, 0.875]], ["no", "yes"], ["no", "yes"])
+ROWS = 40_000
+
+
+@pytest.fixture
+def people() -> pandas.DataFrame:
+    ids = np.arange(ROWS)
+    return pandas.DataFrame({"id": ids, "smokes": np.where(ids % 4 == 0, "yes", "no")})
+
+
+def in_duckdb(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
+    connection = duckdb.connect()
+    connection.register("people", people)
+    on_duckdb.register(connection, "release", mechanism)
+    return connection.sql("SELECT id, release(smokes) AS smokes FROM people ORDER BY id").df()
+
+
+def in_polars(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
+    lazy = polars.from_pandas(people).lazy()
+    released = lazy.with_columns(polars.col("smokes").pmlopt.release(mechanism))
+    return released.collect(engine="streaming").to_pandas()
+
+
+def in_dask(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
+    frame = dask.dataframe.from_pandas(people, npartitions=5)
+    return on_dask.release(frame, {"smokes": mechanism}, keep=["id"]).compute().reset_index(drop=True)
+
+
+ENGINES = pytest.mark.parametrize("engine", [in_duckdb, in_polars, in_dask])
+
+
+@ENGINES
+def test_each_row_is_released_beside_its_other_cells(engine: Any, people: pandas.DataFrame) -> None:
+    released = engine(people, FLIP)
+    assert released["id"].tolist() == people["id"].tolist()
+    assert released["smokes"].tolist() == people["smokes"].map({"no": "yes", "yes": "no"}).tolist()
+
+
+@ENGINES
+def test_outputs_have_the_law_of_the_mechanism(engine: Any, people: pandas.DataFrame) -> None:
+    released = engine(people, RESPONSE)
+    for letter, row in zip(RESPONSE.inputs, RESPONSE.matrix, strict=True):
+        own = released[(people["smokes"] == letter).to_numpy()]
+        found, rows = int((own["smokes"] == "yes").sum()), len(own)
+        assert abs(found - rows * row[1]) < 6 * np.sqrt(rows * row[1] * row[0])  # falsely once in 5e8 times
+
+
+@ENGINES
+def test_a_value_that_is_no_input_is_refused(engine: Any, people: pandas.DataFrame) -> None:
+    people.loc[7, "smokes"] = "maybe"
+    with pytest.raises(Exception, match="'maybe' is not an input"):
+        engine(people, FLIP)
+
+
+@pytest.mark.parametrize("missing", ["drop", "letter"])
+def test_engines_count_what_the_frame_counts(people: pandas.DataFrame, missing: Any) -> None:
+    people.loc[::10, "smokes"] = None
+    people["group"] = people["id"] % 3
+    connection = duckdb.connect()
+    connection.register("people", people)
+    lazy = polars.from_pandas(people).lazy()
+    frames = [connection.table("people"), lazy, dask.dataframe.from_pandas(people, npartitions=3)]
+    one = column_counts(people, "smokes", missing=missing)
+    two = cross_counts(people, "group", "smokes", missing=missing)
+    assert sum(one.values()) == (ROWS if missing == "letter" else ROWS - ROWS // 10)
+    for frame in frames:
+        assert column_counts(frame, "smokes", missing=missing) == one
+        assert cross_counts(frame, "group", "smokes", missing=missing) == two
+        with pytest.raises(InputError, match="a cell of 'smokes' is missing"):
+            column_counts(frame, "smokes")
+        with pytest.raises(InputError, match="0 columns named 'drinks'"):
+            column_counts(frame, "drinks")
+
+
+def test_an_estimate_is_made_where_the_rows_are(people: pandas.DataFrame) -> None:
+    connection = duckdb.connect()
+    connection.register("people", people)
+    on_duckdb.register(connection, "release", RESPONSE)
+    connection.execute("CREATE TABLE released AS SELECT release(smokes) AS smokes FROM people")
+    counts = column_counts(connection.table("released"), "smokes")
+    found = estimate(RESPONSE, counts)
+    truth = Prior.from_counts(column_counts(people, "smokes"))
+    # the share is off by sqrt(.25 * .75 / n) / .625 = .0035 at most; six times that falsely once in 5e8 times
+    assert abs(found.frequencies[1] - truth.probabilities[1]) < 6 * 0.0035
+
+
+def test_duckdb_takes_tuples_numbers_and_missing_cells() -> None:
+    connection = duckdb.connect()
+    pairs = [("x", 1), ("x", 2), ("y", 1), ("y", 2)]
+    on_duckdb.register(connection, "pair", Mechanism(np.eye(4), pairs, [11, 12, 21, 22]))
+    found = connection.sql("SELECT pair(a, b) FROM (VALUES ('y', 1), ('x', 2)) AS t(a, b)").fetchall()
+    assert found == [(21,), (12,)]
+    letters = ["no", "yes", ""]
+    on_duckdb.register(connection, "same", Mechanism(np.eye(3), letters, ["no", "yes", "none"]))
+    found = connection.sql("SELECT same(a) FROM (VALUES ('no'), (NULL)) AS t(a)").fetchall()
+    assert found == [("no",), ("none",)]
+    with pytest.raises(MechanismError, match="which are no column"):
+        on_duckdb.register(connection, "tuples", Mechanism(np.eye(4), pairs, pairs))
+
+
+def test_duckdb_draws_anew_for_each_use(people: pandas.DataFrame) -> None:
+    connection = duckdb.connect()
+    connection.register("people", people)
+    on_duckdb.register(connection, "release", COIN)
+    query = "SELECT count(*) FILTER (release(smokes) = release(smokes)) FROM people"
+    ((agree,),) = connection.sql(query).fetchall()
+    assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
+
+
+@pytest.fixture
+def coins(people: pandas.DataFrame) -> Iterator[tuple[Any, Any]]:
+    """A Dask frame of five partitions with the same letters, and its release through a coin."""
+    people["smokes"] = "no"
+    frame = dask.dataframe.from_pandas(people, npartitions=5)
+    with dask.config.set(scheduler="synchronous"):
+        yield frame, on_dask.release(frame, {"smokes": COIN}, keep=["id"])
+
+
+def test_dask_draws_once_however_often_it_computes(coins: tuple[Any, Any], tmp_path: Path) -> None:
+    frame, released = coins
+    whole = released.compute().set_index("id")["smokes"]
+    assert (released.compute().set_index("id")["smokes"] == whole).all()
+    part = released.partitions[3].compute().set_index("id")["smokes"]
+    assert (part == whole[part.index]).all()
+    released.to_parquet(tmp_path / "out")
+    stored = pandas.read_parquet(tmp_path / "out").set_index("id")["smokes"]
+    assert (stored == whole).all()
+    another = on_dask.release(frame, {"smokes": COIN}, keep=["id"]).compute().set_index("id")["smokes"]
+    agree = int((another == whole).sum())
+    assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
+
+
+def test_partitions_of_dask_share_no_draws(coins: tuple[Any, Any]) -> None:
+    parts = [part["smokes"].to_numpy() for part in dask.compute(*coins[1].to_delayed())]
+    rows = len(parts[0])
+    for first in range(5):
+        for second in range(first):
+            agree = int((parts[first] == parts[second]).sum())
+            assert abs(agree - rows / 2) < 6 * np.sqrt(rows) / 2  # falsely once in 5e8 times
+
+
+def test_dask_keeps_types_and_drops_the_index_and_what_is_not_kept(people: pandas.DataFrame) -> None:
+    people["weight"] = np.float32(0.5)
+    people["when"] = pandas.Timestamp("2026-01-01")
+    people.index = people["id"].to_numpy() + 1_000_000
+    people.loc[people.index[3], "smokes"] = None
+    frame = dask.dataframe.from_pandas(people, npartitions=2)
+    released = on_dask.release(frame, {"smokes": FLIP}, keep=["weight", "when"], drop_missing=True)
+    found = released.compute()
+    assert dict(found.dtypes) == dict(released.dtypes)
+    assert [found["weight"].dtype, found["when"].dtype] == [people["weight"].dtype, people["when"].dtype]
+    assert list(found.columns) == ["smokes", "weight", "when"]
+    assert len(found) == ROWS - 1
+    assert found.index.max() < ROWS
