@@ -15,13 +15,15 @@ from pmlopt.cli.ledger import say_finished, say_recorded
 from pmlopt.cli.options import PATH, TARGET, Arg, Opt, check_apart, command, main
 from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import nats, print_table, say
+from pmlopt.cli.workers import Workers
 from pmlopt.core import files
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.core.arrays import IntArray, Label
     from pmlopt.data.tables import Batch, Table
-    from pmlopt.releases.applying import ColumnRelease
+    from pmlopt.releases.applying import Applied
+    from pmlopt.releases.batches import ColumnRelease
 
     Drawn: TypeAlias = Callable[[Batch, Sequence[IntArray]], None]
 
@@ -88,11 +90,16 @@ def apply(
     columns: _Columns,
     output: Annotated[
         Path,
-        Opt("The file to write, by its ending; - for standard output.", "-o/--output", TARGET),
+        Opt(
+            "The file to write, by its ending; - for standard output. For a folder: one to make.",
+            "-o/--output",
+            TARGET,
+        ),
     ],
     beside: Beside,
     account: Account,
     form: DataOptions,
+    workers: Workers,
     also: Annotated[
         tuple[Any, ...],
         Opt("Another mechanism for another column, in the same pass: MECHANISM COLUMN.", type=(PATH, str)),
@@ -110,9 +117,16 @@ def apply(
     mechanism does not: say with --keep, --drop or --drop-all which, and see with --assess what they add. A
     file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
     mechanism has it.
+
+    DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): each becomes a
+    file of the same name and place in OUTPUT, by --workers side by side. After an interruption the same
+    command goes on where it stopped. The summary is applied.json there: rows, digests, and the levels.
     """
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
-    from pmlopt.releases.applying import ColumnRelease, apply_columns
+    from pmlopt.data.tables import FolderTable, is_folder
+    from pmlopt.releases.applying import apply_columns
+    from pmlopt.releases.batches import ColumnRelease
+    from pmlopt.releases.folders import apply_folder
     from pmlopt.verification import trusted_mechanism
 
     if files.is_same_file(output, data):
@@ -130,6 +144,20 @@ def apply(
     releases += [ColumnRelease(trusted_mechanism(file), (column,)) for file, column in also]
     warn_of_seed(seed)
     dropping = missing == "drop"
+    if is_folder(data):
+        if assess or account != Account():
+            raise InputError("a folder of files is released without --assess and --ledger: leave them out")
+        folder = FolderTable(data)
+        kept = beside.columns(folder.names, [name for one in releases for name in one.columns], data, False)
+        with row_progress(folder) as progress, workers.executor() as executor:
+            done, _ = apply_folder(
+                folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, executor=executor,
+                progress=progress, about=_about([mechanism_file, *(file for file, _ in also)], releases),
+            )  # fmt: skip
+        _say_done(done, data, output)
+        return
+    if workers != Workers():
+        raise InputError("--workers and --scheduler are for a folder of files: leave them out")
     with (
         form.open(data) as table,
         row_progress(table) as progress,
@@ -154,11 +182,34 @@ def apply(
             watch=watch,
             released=released,
         )
+    _say_done(done, data, output)
+    if assessed is not None and kept and done.rows:
+        print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
+
+
+def _about(mechanism_files: Sequence[Path], releases: Sequence[ColumnRelease]) -> dict[str, Any]:
+    """What the summary of a folder says of its mechanisms: the files, and what they prove."""
+    from pmlopt import __version__
+    from pmlopt.programs.result import Result
+    from pmlopt.verification import load
+
+    def claims(file: Path) -> dict[str, Any]:
+        held = load(file)
+        return {"level": held.level, "statement": str(held)} if isinstance(held, Result) else {}
+
+    return {
+        "version": __version__,
+        "mechanisms": [
+            {"columns": release.columns, "sha256": files.digest_of(file), **claims(file)}
+            for file, release in zip(mechanism_files, releases, strict=True)
+        ],
+    }
+
+
+def _say_done(done: Applied, data: Path, output: Path) -> None:
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     say(f"{done.rows} rows written to {output}")
-    if assessed is not None and kept and done.rows:
-        print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
 
 
 class _Assessment:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 from pmlopt.cli.data import DataOptions, MissingCells, Seed, warn_of_seed
 from pmlopt.cli.options import CLAIM_FAILS, Arg, Json, Opt, check_apart, command, imports, main
 from pmlopt.cli.printing import echo_json, nats, print_table, say, status
+from pmlopt.cli.workers import Workers
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +67,7 @@ def release_command(
     data: Annotated[Path, Arg("DATA")],
     one: OneRelease,
     form: DataOptions,
+    workers: Workers,
     plan_file: Annotated[
         Path | None, Opt("A plan file (TOML): how each column is released.", "--plan")
     ] = None,
@@ -77,10 +79,11 @@ def release_command(
 ) -> None:
     """Release columns of DATA, with a report to sign.
 
-    DATA is a CSV, Parquet or Arrow file. Every column is named once: as released, by --keep or by --drop.
-    Before anything is drawn it is said what each outcome tells, and what all releases leak together. Then
-    the folder is made, whole or not at all: the released file, the mechanisms with their certificates, a
-    report, and release.json. Exits with 1, and writes nothing, when --total would be exceeded.
+    DATA is a CSV, Parquet or Arrow file, or a folder of Parquet files, which --workers release side by side.
+    Every column is named once: as released, by --keep or by --drop. Before anything is drawn it is said what
+    each outcome tells, and what all releases leak together. Then the folder is made, whole or not at all: the
+    released file, the mechanisms with their certificates, a report, and release.json. Exits with 1, and
+    writes nothing, when --total would be exceeded.
     """
     from pmlopt.core.records import plain
     from pmlopt.publishing import read_plan, release, write_release
@@ -119,7 +122,8 @@ def release_command(
     _check_ledger(draft, as_json)
     if output is None:
         return
-    described = write_release(draft, output, seed)
+    with workers.executor() as executor:
+        described = write_release(draft, output, seed, executor)
     if as_json:
         echo_json(plain(described))
         return

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import signal
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -30,20 +29,17 @@ from pmlopt.cli.options import (
 )  # fmt: skip
 from pmlopt.cli.printing import echo_json, number, print_table, say
 from pmlopt.cli.reading import Minimise, read_numbers, read_utility
+from pmlopt.cli.workers import Workers
 from pmlopt.core import files
 from pmlopt.errors import InputError, SweepStoppedError
 
 if TYPE_CHECKING:
-    from concurrent.futures import Executor
-
     from pmlopt.data.prior import Prior
     from pmlopt.programs.program import Program
     from pmlopt.sweeps import Sweep
 
 MOST_POINTS = 100_000
 """Points of one sweep: at ten a second, three hours."""
-MOST_WORKERS = 256
-"""Processes of one sweep: each takes about 0.2 GB; `pmlopt.sweep` takes any executor."""
 
 UNASKED = Asked()
 """What was asked where no option was given."""
@@ -108,10 +104,6 @@ class SweepRun:
     chain: Annotated[int, Opt(
         "Points of a chain, each of which starts where the one before it ended.", type=click.IntRange(min=1)
     )] = 10  # fmt: skip
-    workers: Annotated[int, Opt(
-        "Processes that solve chains side by side, at most 256; the table does not depend on it.",
-        type=click.IntRange(1, MOST_WORKERS)
-    )] = 1  # fmt: skip
     plot: Plot = None
     as_json: Json = False
 
@@ -120,11 +112,13 @@ class SweepRun:
         check_distinct([path for path in (self.output, self.plot) if path is not None])
         check_targets(None, self.plot)
 
-    def table(self, builder: Callable[..., Program[Any]], epsilons: Sequence[float]) -> Sweep:
+    def table(
+        self, builder: Callable[..., Program[Any]], epsilons: Sequence[float], workers: Workers
+    ) -> Sweep:
         """Solve the design at every epsilon, and return the table."""
         from pmlopt.sweeps import sweep
 
-        with _bar(self.as_json) as progress, _pool(self.workers) as executor:
+        with _bar(self.as_json) as progress, workers.executor() as executor:
             return sweep(
                 builder,
                 {"epsilon": epsilons},
@@ -153,6 +147,7 @@ def sweep_command(
     asked: Asked,
     epsilons: _Epsilons,
     run: SweepRun,
+    workers: Workers,
     problem: Annotated[str | None, Arg("[PROBLEM]")] = None,
     utility_name: _UtilityName = None,
     minimise: Minimise = False,
@@ -176,7 +171,7 @@ def sweep_command(
         builder, utility = _of_problem(problem)
     builder(grid[0])  # complains of what no point could be solved with
     try:
-        table = run.table(builder, grid)
+        table = run.table(builder, grid, workers)
     except SweepStoppedError as error:
         say(f"pmlopt: {error}", err=True)
         sys.exit(NOT_SOLVED)
@@ -240,25 +235,6 @@ def _of_problem(name: str) -> tuple[ProblemAt, str]:
 
     path = find(name).path.resolve()
     return ProblemAt(path, files.read_bytes(path)), path.stem
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[Executor | None]:
-    """Processes that start afresh; none where one worker is enough. An interrupt ends them at once."""
-    if workers == 1:
-        yield None
-        return
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import active_children, get_context
-
-    ignore = (signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the workers too, which would complain
-    with ProcessPoolExecutor(workers, get_context("spawn"), signal.signal, ignore) as pool:
-        try:
-            yield pool
-        except KeyboardInterrupt:
-            for worker in active_children():
-                worker.terminate()
-            raise
 
 
 @contextmanager

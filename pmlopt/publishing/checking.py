@@ -24,10 +24,18 @@ from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.measures.leakage import level_rounding
 from pmlopt.programs.certificate import FLOATS, Claim, Verdict
 from pmlopt.programs.result import Result
-from pmlopt.publishing.folder import DESCRIPTION, REPORTS, SYSTEM, ReleaseFile, digests_of, joint_levels
+from pmlopt.publishing.folder import (
+    DESCRIPTION,
+    RELEASED,
+    REPORTS,
+    SYSTEM,
+    ReleaseFile,
+    digests_of,
+    joint_levels,
+)
 from pmlopt.publishing.page import pages
-from pmlopt.releases.applying import ColumnRelease
 from pmlopt.releases.attributes import through
+from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import check_size
 from pmlopt.verification.verifying import load, read_saved, verify_file
 
@@ -295,7 +303,8 @@ def _regular(folder: Path, name: str) -> Path:
 
 def _files(place: Path, described: ReleaseFile) -> Claim:
     found, told = digests_of(place), dict(described.digests)
-    own = {described.data, *REPORTS, *(part.mechanism for part in described.parts)}
+    within = {name for name in told if name.startswith(f"{described.data}/")}
+    own = {*(within or {described.data}), *REPORTS, *(part.mechanism for part in described.parts)}
     wrong = sorted(
         name
         for name in found.keys() | told.keys() | own
@@ -342,7 +351,10 @@ def _file(place: Path, described: ReleaseFile, releases: Sequence[ColumnRelease]
     """What is claimed of the released file."""
     written = [name for one in releases for name, _ in one.released]
     form = CsvForm(described.delimiter, "utf-8")
-    with open_table(_regular(place, described.data), form) as table:
+    data = place / described.data
+    if described.data != RELEASED or data.is_symlink() or not data.is_dir():
+        data = _regular(place, described.data)
+    with open_table(data, form) as table:
         told = sorted([*written, *described.kept])
         extra = sorted(set(table.names) ^ set(told)) or (table.names if sorted(table.names) != told else [])
         text = (

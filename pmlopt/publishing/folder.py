@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import os
 import shutil
@@ -32,6 +31,8 @@ MOST_PEOPLE = 2**53
 People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]
 DESCRIPTION = "release.json"
 MECHANISMS = "mechanisms"
+RELEASED = "released"
+"""The folder of the released files, or, with an ending, the one file."""
 REPORTS = ("report.html", "report.md")
 SYSTEM = "the operating system"
 """Where draws come from that are no test."""
@@ -79,7 +80,7 @@ class ReleaseFile:
         format: `FORMAT`.
         title: in the releaser's words.
         version: of pmlopt.
-        data: the name of the released file.
+        data: the name of the released file, or of the folder of the released files.
         delimiter: between its cells, where it is text.
         rows: how many it has.
         left_out: rows of the data that are not in it, for a missing cell.
@@ -194,17 +195,16 @@ def joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> Attribute
 
 def digests_of(folder: Path) -> dict[str, str]:
     """The SHA-256 of each file of a folder but its description, by its name; of what is no file, its kind."""
-    found = sorted(
-        path for path in folder.rglob("*") if path not in (folder / DESCRIPTION, folder / MECHANISMS)
-    )
-    return {path.relative_to(folder).as_posix(): _digest(path) for path in found}
+    found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
+    return {
+        path.relative_to(folder).as_posix(): _digest(path) for path in found if path != folder / DESCRIPTION
+    }
 
 
 def _digest(path: Path) -> str:
     if not stat.S_ISREG(path.lstat().st_mode):
         return "no file"
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return files.digest_of(path)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,14 +12,15 @@ from typing import Any
 
 from pmlopt.core import files
 from pmlopt.core.files import rename
-from pmlopt.data.tables.reading import open_table
+from pmlopt.data.tables.reading import PARQUET_ENDINGS, FolderTable, open_table
 from pmlopt.data.tables.streams import CsvForm
-from pmlopt.data.tables.writing import ARROW_ENDINGS, PARQUET_ENDINGS
+from pmlopt.data.tables.writing import ARROW_ENDINGS
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.publishing.draft import Columns, Made, ReleaseDraft, drafted
-from pmlopt.publishing.folder import MECHANISMS, REPORTS, ReleaseFile, digests_of, whole_folder
+from pmlopt.publishing.folder import MECHANISMS, RELEASED, REPORTS, ReleaseFile, digests_of, whole_folder
 from pmlopt.publishing.page import pages
 from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.folders import apply_folder
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.recorded import RecordedDraws
 
@@ -38,6 +40,7 @@ def release(
     seed: int | None = None,
     title: str = "",
     form: CsvForm | None = None,
+    executor: Executor | None = None,
 ) -> ReleaseDraft:
     """Release columns of a data file, each through its mechanism, in a folder that others can check.
 
@@ -46,7 +49,7 @@ def release(
     letters, which is written there too. `check` decides all of it again.
 
     Args:
-        data: a CSV, Parquet or Arrow file, or a data frame.
+        data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs: a mechanism,
             a `Result`, or a file of either. Each row is drawn by itself, exactly.
         target: the folder to make; None makes none: the draft says what the release would tell.
@@ -63,6 +66,8 @@ def release(
         seed: for tests alone.
         title: of the report.
         form: delimiter and encoding of CSV files, where they shall not be found.
+        executor: what works on the files of a folder side by side, such as a pool of processes. Released
+            again after an interruption, files that were finished stay as they are.
 
     Raises:
         InputError: a column is named by nothing, or twice, or is not there.
@@ -83,12 +88,15 @@ def release(
         drop_missing=drop_missing, title=title, form=form,
     )  # fmt: skip
     if target is not None:
-        write_release(draft, target, seed)
+        write_release(draft, target, seed, executor)
     return draft
 
 
 def write_release(
-    draft: ReleaseDraft, target: str | os.PathLike[str], seed: int | None = None
+    draft: ReleaseDraft,
+    target: str | os.PathLike[str],
+    seed: int | None = None,
+    executor: Executor | None = None,
 ) -> ReleaseFile:
     """Draw the release, and write its folder: whole, or not at all.
 
@@ -96,6 +104,7 @@ def write_release(
         draft: of the release.
         target: a folder that is not there.
         seed: for tests alone; None draws from the operating system.
+        executor: what works on the files of a folder side by side.
 
     Raises:
         PrivacyError: the joint level is above the total, or the ledger does not allow the release.
@@ -115,19 +124,23 @@ def write_release(
         (folder / MECHANISMS).mkdir()
         for part, made in zip(planned.parts, draft.made, strict=True):
             made.save(folder / part.mechanism)
-        released = f"released{_ending(draft.data)}"
         with open_table(draft.data, draft.form) as table:
             delimiter = (table.form.delimiter if table.form else None) or ","
             draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
-            done = apply_columns(
-                table,
-                draft.releases,
-                folder / released,
-                keep=draft.kept,
-                drop_missing=draft.drop_missing,
-                seed=seed,
-                released=None if draws is None else draws.add,
-            )
+            how: dict[str, Any] = {"keep": draft.kept, "drop_missing": draft.drop_missing, "seed": seed}
+            if isinstance(table, FolderTable):
+                if draws is not None:
+                    raise InputError("a ledger records the rows of one file: release the folder without it")
+                released = RELEASED
+                done, _ = apply_folder(
+                    table, draft.releases, folder / released, executor=executor, beside=target, **how
+                )
+            else:
+                released = f"{RELEASED}{_ending(draft.data)}"
+                done = apply_columns(
+                    table, draft.releases, folder / released,
+                    released=None if draws is None else draws.add, **how,
+                )  # fmt: skip
         if done.rows != draft.rows:
             raise InputError("the data were changed since their rows were counted: start again")
         described = draft.described(released, delimiter, done.dropped, seed)
