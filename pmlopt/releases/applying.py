@@ -10,7 +10,7 @@ from pmlopt.core.arrays import IntArray
 from pmlopt.data.sampling.categorical import RandomBits, random_bits
 from pmlopt.data.tables.reading import Batch, Table
 from pmlopt.data.tables.writing import open_sink
-from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork, rows_kept
+from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
 
 
 @dataclass
@@ -67,7 +67,7 @@ def apply_columns(
             codes = work.codes(batch)
             if watch is not None:
                 watch(batch, codes)
-            drawn, kept = work.drawn(codes, bits), rows_kept(codes)
+            kept, drawn = work.drawn(codes, bits)
             if released is not None:
                 released(batch, drawn)
             sink.write(work.written(batch, kept, drawn, typed=sink.typed))

@@ -98,6 +98,8 @@ class ColumnsAtWork:
             MechanismError: a cell is no input of its mechanism, in a row that stays.
         """
         codes = [step.codes(batch) for step in self._steps]
+        if all(code.min(initial=0) >= 0 for code in codes):
+            return codes
         left_out = np.logical_or.reduce([code == _LEFT_OUT for code in codes])
         for step, code in zip(self._steps, codes, strict=True):
             code[left_out] = _LEFT_OUT
@@ -105,10 +107,13 @@ class ColumnsAtWork:
                 step.refuse(batch, int((code == _UNKNOWN).argmax()))
         return codes
 
-    def drawn(self, codes: Sequence[IntArray], bits: Sequence[RandomBits]) -> list[IntArray]:
-        """For each mechanism, its outputs by their places, of the rows that are not left out."""
-        kept = rows_kept(codes)
-        return [
+    def drawn(
+        self, codes: Sequence[IntArray], bits: Sequence[RandomBits]
+    ) -> tuple[BoolArray | None, list[IntArray]]:
+        """The rows that are not left out, None for all; and for each mechanism its outputs, by places."""
+        known = np.logical_and.reduce([code >= 0 for code in codes])
+        kept = None if known.all() else known
+        return kept, [
             step.sampler.draw(code if kept is None else code[kept], random)
             for step, code, random in zip(self._steps, codes, bits, strict=True)
         ]
@@ -189,11 +194,8 @@ class BatchRelease:
 
     def array(self, arrays: Sequence[Any], *place: object) -> Any:
         """The array that is released of the arrays of its columns."""
-        import pyarrow
-
         whole = [one.combine_chunks() if hasattr(one, "combine_chunks") else one for one in arrays]
-        names = list(self.releases[0].columns)
-        return self(pyarrow.RecordBatch.from_arrays(whole, names=names), *place).column(0)
+        return self._written(self._alone, Batch(whole, len(whole[0]), 0, text=False), place)[0]
 
     @property
     def array_type(self) -> Any:
@@ -213,25 +215,18 @@ class BatchRelease:
         """
         import pyarrow
 
-        table = self._at_work(batch.schema)
-        read = Batch(batch.columns, batch.num_rows, 0, text=False)
-        codes = table.codes(read)
-        drawn = table.drawn(codes, self._bits(codes, place))
-        arrays = table.written(read, rows_kept(codes), drawn, typed=True)
-        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.schema(batch.schema))
+        table, schema = self._at_work(batch.schema)
+        arrays = self._written(table, Batch(batch.columns, batch.num_rows, 0, text=False), place)
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
     def schema(self, schema: Any) -> Any:
         """The schema of what is released of batches with one."""
-        import pyarrow
+        return self._at_work(schema)[1]
 
-        for column in (columns := self._at_work(schema).columns):
-            check_text(column, "a column of mixed kinds")
-        return pyarrow.schema(
-            pyarrow.field(column.name, label_type(column.labels))
-            if column.place is None
-            else schema.field(column.place)
-            for column in columns
-        )
+    def _written(self, table: ColumnsAtWork, batch: Batch, place: tuple[object, ...]) -> list[Any]:
+        codes = table.codes(batch)
+        kept, drawn = table.drawn(codes, self._bits(codes, place))
+        return table.written(batch, kept, drawn, typed=True)
 
     def _bits(self, codes: Sequence[IntArray], place: tuple[object, ...]) -> list[RandomBits]:
         """The bits of each mechanism: of its own, so that two columns share none."""
@@ -242,26 +237,40 @@ class BatchRelease:
         letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
         return [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
 
-    def _at_work(self, schema: Any) -> ColumnsAtWork:
-        names = tuple(schema.names)
-        if names not in self._tables:
-            self._tables[names] = ColumnsAtWork(
-                self.releases, names, "the batch", typed=True, keep=self.keep, drop_missing=self.drop_missing
-            )
-        return self._tables[names]
+    def _at_work(self, schema: Any) -> tuple[ColumnsAtWork, Any]:
+        """The mechanisms on batches with a schema, and the schema of what they release."""
+        if schema not in self._tables:
+            table = self._table(schema.names)
+            self._tables[schema] = table, _released_schema(table.columns, schema)
+        return self._tables[schema]
+
+    def _table(self, names: Sequence[str]) -> ColumnsAtWork:
+        kept, dropped = self.keep, self.drop_missing
+        return ColumnsAtWork(self.releases, names, "the batch", typed=True, keep=kept, drop_missing=dropped)
 
     @cached_property
-    def _tables(self) -> dict[tuple[str, ...], ColumnsAtWork]:
+    def _alone(self) -> ColumnsAtWork:
+        """The one mechanism of `of_arrays`."""
+        return self._table(self.releases[0].columns)
+
+    @cached_property
+    def _tables(self) -> dict[Any, tuple[ColumnsAtWork, Any]]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_tables"}
+        made = ("_tables", "_alone")
+        return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
-def rows_kept(codes: Sequence[IntArray]) -> BoolArray | None:
-    """The rows with no cell that is left out; None for all."""
-    known = np.logical_and.reduce([code >= 0 for code in codes])
-    return None if known.all() else known
+def _released_schema(columns: Sequence[OutputColumn], schema: Any) -> Any:
+    import pyarrow
+
+    for column in columns:
+        check_text(column, "a column of mixed kinds")
+    return pyarrow.schema(
+        pyarrow.field(column.name, column.values.type) if column.place is None else schema.field(column.place)
+        for column in columns
+    )
 
 
 class _Step:
@@ -274,12 +283,22 @@ class _Step:
         self.places = [column_place(names, column, where) for column in release.columns]
         self.sampler = RowSampler(release.mechanism.matrix)
         self._known = _inputs(release, typed=typed)
+        self._rows: dict[tuple[Any, ...], int] = {}
 
     def codes(self, batch: Batch) -> IntArray:
         """(size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""
         values, codes = tuples_of(batch, self.places)
-        rows = np.array([self._row(value) for value in values], dtype=np.int64)
+        rows = np.array([self._row_of(value) for value in values], dtype=np.int64)
         return np.asarray(rows[codes])
+
+    def _row_of(self, value: tuple[Any, ...]) -> int:
+        """The same as `_row`, remembered by value and type, for True is equal to 1."""
+        key = (value, *map(type, value))
+        if (row := self._rows.get(key)) is None:
+            row = self._row(value)
+            if row >= 0:
+                self._rows[key] = row
+        return row
 
     def refuse(self, batch: Batch, row: int) -> NoReturn:
         """Raise for a row whose value is no input."""

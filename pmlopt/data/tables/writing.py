@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -35,6 +36,17 @@ class OutputColumn:
     name: str
     place: int | None = None
     labels: Sequence[Label] = ()
+
+    @cached_property
+    def texts(self) -> Any:
+        """(M,) the labels as an array of texts, as `str` writes them."""
+        return _text_array(list(map(str, self.labels)), labels_to_arrow([]).type)
+
+    @cached_property
+    def values(self) -> Any:
+        """(M,) the labels as an array of their own type, where they have one; else texts."""
+        kind = label_type(self.labels)
+        return self.texts if kind == self.texts.type else _text_array(self.labels, kind)
 
 
 @contextmanager
@@ -128,11 +140,7 @@ class _Kept(io.RawIOBase):
 
 def labelled(column: OutputColumn, codes: IntArray, *, typed: bool) -> Any:
     """A new column by the places of its labels: of one type where they have one and `typed`, else texts."""
-    import pyarrow
-
-    kind = label_type(column.labels) if typed else pyarrow.string()
-    plain = column.labels if kind != pyarrow.string() else list(map(str, column.labels))
-    return _text_array(plain, kind).take(to_arrow(codes))
+    return (column.values if typed else column.texts).take(to_arrow(codes))
 
 
 def _text_array(values: Sequence[Any], kind: Any) -> Any:
