@@ -152,6 +152,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "apply": Benchmark(
         "10 million rows released beside a plain script; draws, noise, random tables and back"
     ),
+    "engines": Benchmark("releases inside DuckDB, Polars, Dask and on Arrow batches, beside joins by hand"),
     "releases": Benchmark("a ledger of many people, and what releases leak together"),
     "ledger_writers": Benchmark(
         "two writers on one ledger, killed at random moments: nothing lost, nothing counted twice",
