@@ -13,6 +13,7 @@ needs no room. Then tasks of Dask whose workers are killed.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import resource
 import signal
@@ -280,10 +281,15 @@ def killed(kills: int, out: Path | None) -> None:
         people = pandas.DataFrame({"id": np.arange(kills * 1000), "x": [LETTERS[0]] * (kills * 1000)})
         frame = dask.dataframe.from_pandas(people, npartitions=kills)
         released = release(frame, {"x": RULE}, keep=["id"])
-        settings = {"distributed.scheduler.allowed-failures": 10 * kills}
+        settings = {
+            "distributed.scheduler.allowed-failures": 10 * kills,
+            "distributed.comm.timeouts.connect": "5s",
+        }
         with (
             dask.config.set(settings),
-            LocalCluster(2, processes=True, threads_per_worker=1, dashboard_address=None) as cluster,
+            LocalCluster(
+                2, processes=True, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
+            ) as cluster,
             Client(cluster),
         ):
             before = released.compute().set_index("id")["x"]

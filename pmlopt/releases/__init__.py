@@ -1,6 +1,7 @@
 """What releases leak together: of one secret, of attributes, of many people, beside columns in clear."""
 
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
+from pmlopt.releases.batches import BatchRelease, ColumnRelease, by_history
 from pmlopt.releases.joint import (
     JointOutcome,
     chained_level,
@@ -18,6 +19,8 @@ from pmlopt.releases.streams import Streams
 
 __all__ = [
     "AttributeLevels",
+    "BatchRelease",
+    "ColumnRelease",
     "JointOutcome",
     "Ledger",
     "Split",
@@ -25,6 +28,7 @@ __all__ = [
     "Streams",
     "attribute_levels",
     "best_split",
+    "by_history",
     "calibrate_shuffled",
     "chained_level",
     "compose",

@@ -262,6 +262,43 @@ class BatchRelease:
         return {name: value for name, value in self.__dict__.items() if name not in made}
 
 
+def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:
+    """The mechanism whose inputs are tuples of what was released before and the letter.
+
+    With it an engine releases a further wave of a ledger or a stream: it groups people by what was released
+    of them, each history has its mechanism P_h, and `P[(*h, x), y] = P_h[x, y]`.
+
+    Args:
+        mechanisms: by the tuple of outputs that were released before, in the order of the releases; before
+            the first it is empty. An output that only others have has the probability 0.
+
+    Raises:
+        MechanismError: there is none.
+
+    Examples:
+        >>> letters = ["a", "b"]
+        >>> first, second = Mechanism(np.eye(2), letters, letters), Mechanism([[1.0], [1.0]], letters, ["a"])
+        >>> both = by_history({("no",): first, ("yes",): second})
+        >>> both.inputs[1], both.matrix[1].tolist(), both.matrix[3].tolist()
+        (('no', 'b'), [0.0, 1.0], [1.0, 0.0])
+    """
+    made = {history: as_mechanism(one) for history, one in mechanisms.items()}
+    if not made:
+        raise MechanismError("no history has a mechanism: give one for each")
+    outputs = {label_key(label): label for one in made.values() for label in one.outputs}
+    places = {key: place for place, key in enumerate(outputs)}
+    matrix = np.zeros((sum(len(one.inputs) for one in made.values()), len(outputs)))
+    first = 0
+    for one in made.values():
+        columns = [places[label_key(label)] for label in one.outputs]
+        matrix[first : first + len(one.inputs), columns] = one.matrix
+        first += len(one.inputs)
+    inputs = [
+        (*history, letter) if history else letter for history, one in made.items() for letter in one.inputs
+    ]
+    return Mechanism(matrix, inputs, list(outputs.values()))
+
+
 def _released_schema(columns: Sequence[OutputColumn], schema: Any) -> Any:
     import pyarrow
 

@@ -15,11 +15,13 @@ import polars
 import pytest
 
 import pmlopt.adapters.expressions  # noqa: F401 -- registers the namespace
-from pmlopt import Mechanism, Prior, estimate
+from pmlopt import PML, Mechanism, Prior, estimate
 from pmlopt.adapters import dask as on_dask
 from pmlopt.adapters import duckdb as on_duckdb
-from pmlopt.data.tables import column_counts, cross_counts
+from pmlopt.data.chain import Chain
+from pmlopt.data.tables import column_counts, counts_by_column, cross_counts
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases import Stream, by_history
 
 pytestmark = [
     # narwhals 2.29 announces a package of its own for Dask, which is not published yet
@@ -136,6 +138,50 @@ def test_duckdb_draws_anew_for_each_use(people: pandas.DataFrame) -> None:
     query = "SELECT count(*) FILTER (release(smokes) = release(smokes)) FROM people"
     ((agree,),) = connection.sql(query).fetchall()
     assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
+
+
+def test_an_engine_groups_the_histories_of_a_stream(people: pandas.DataFrame) -> None:
+    chain = Chain([0.75, 0.25], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
+    stream = Stream(chain, PML(1.3), "hamming", caps=[0.9, 1.1, 1.3])
+    connection = duckdb.connect()
+    connection.register("people", people)
+    told, histories = [], {(): stream}
+    for wave in range(3):
+        on_duckdb.register(
+            connection, f"release{wave}", by_history({h: s.mechanism for h, s in histories.items()})
+        )
+        columns = ", ".join([*told, "smokes"])
+        source = "people" if wave == 0 else f"wave{wave - 1}"
+        connection.execute(
+            f"CREATE TABLE wave{wave} AS SELECT *, release{wave}({columns}) AS y{wave} FROM {source}"
+        )
+        told.append(f"y{wave}")
+        groups = connection.sql(f"SELECT DISTINCT {', '.join(told)} FROM wave{wave}").fetchall()
+        grown = {}
+        for *before, output in groups:
+            grown[*before, output] = histories[tuple(before)].copy()
+            grown[*before, output].record(output)
+        histories = grown
+    assert len(histories) > 2
+    assert max(one.level for one in histories.values()) <= 1.3
+    counts = connection.sql("SELECT y0, smokes, y1, count(*) FROM wave1 GROUP BY ALL").fetchall()
+    own = stream.copy()
+    own.record(str(counts[0][0]))
+    rows = {(smokes, y): number for y0, smokes, y, number in counts if y0 == counts[0][0]}
+    for letter, law in zip(own.mechanism.inputs, own.mechanism.matrix, strict=True):
+        total = sum(rows.get((letter, y), 0) for y in own.mechanism.outputs)
+        for y, share in zip(own.mechanism.outputs, law, strict=True):
+            spread = np.sqrt(total * share * (1 - share))
+            assert abs(rows.get((letter, y), 0) - total * share) <= 6 * spread  # falsely once in 1e8 times
+
+
+def test_columns_are_counted_in_one_pass_or_by_the_engine(people: pandas.DataFrame) -> None:
+    people["group"] = people["id"] % 3
+    connection = duckdb.connect()
+    connection.register("people", people)
+    expected = {name: column_counts(people, name) for name in ("smokes", "group")}
+    assert counts_by_column(connection.table("people"), ["smokes", "group"]) == expected
+    assert counts_by_column(people[["smokes", "group"]]) == expected
 
 
 @pytest.fixture

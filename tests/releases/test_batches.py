@@ -12,7 +12,7 @@ import pytest
 from pmlopt import Mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, new_key
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases.batches import BatchRelease, ColumnsAtWork
+from pmlopt.releases.batches import BatchRelease, ColumnsAtWork, by_history
 
 FLIP = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
 COIN = Mechanism([[0.5, 0.5], [0.5, 0.5]], ["no", "yes"], ["no", "yes"])
@@ -121,6 +121,17 @@ def test_the_bits_of_a_key_are_fair_and_go_on() -> None:
     assert abs(ones - 32 * 50_000) < 6 * np.sqrt(64 * 50_000) / 2  # of one seed: it holds or it does not
     again = KeyedBits(new_key(seed=6), "place")
     assert not (again.words(100) == again.words(100)).any()
+
+
+def test_histories_have_their_own_mechanisms_whatever_outputs_they_have() -> None:
+    same, turned = Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"]), FLIP
+    silent = Mechanism([[1.0], [1.0]], ["no", "yes"], [0])
+    both = by_history({("a", 1): same, ("a", 2): turned, ("b", 1): silent})
+    assert both.outputs == ("no", "yes", 0)
+    batch = batch_of(y=["a", "a", "b"], z=[1, 2, 1], x=["no", "no", "yes"])
+    assert drawn(BatchRelease.of({("y", "z", "x"): both}), batch) == ["no", "yes", "0"]
+    with pytest.raises(MechanismError, match="give one for each"):
+        by_history({})
 
 
 def test_columns_that_are_not_there_or_released_twice_are_refused() -> None:

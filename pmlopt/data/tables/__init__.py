@@ -7,7 +7,7 @@ anything with named columns: of pandas, Polars or Arrow, what an engine has not 
 """
 
 from pmlopt.core.frames import MISSING_LETTER, Missing, listed
-from pmlopt.data.tables.counting import column_counts, cross_counts
+from pmlopt.data.tables.counting import column_counts, counts_by_column, cross_counts
 from pmlopt.data.tables.reading import Batch, FolderTable, Table, column_place, is_folder, open_table
 from pmlopt.data.tables.streams import CsvForm
 
@@ -20,6 +20,7 @@ __all__ = [
     "Table",
     "column_counts",
     "column_place",
+    "counts_by_column",
     "cross_counts",
     "is_folder",
     "listed",

@@ -65,19 +65,62 @@ def cross_counts(
     return {(one, other): count for (one, other), count in found.items()}
 
 
+def counts_by_column(
+    data: Any, columns: Sequence[str] | None = None, missing: Missing = "refuse", form: CsvForm | None = None
+) -> dict[str, dict[Label, int]]:
+    """How often each value occurs in each of several columns, in one pass over the data.
+
+    Args:
+        data: as for `column_counts`.
+        columns: their names; None for all.
+        missing: as for `column_counts`, for each column by itself.
+        form: the same.
+
+    Examples:
+        >>> counts_by_column({"ill": ["no", "yes", "no"], "age": [30, 70, 30]})
+        {'ill': {'no': 2, 'yes': 1}, 'age': {30: 2, 70: 1}}
+    """
+    with open_table(data, form) as table:
+        names = table.names if columns is None else columns
+        found = _tallies(table, [[name] for name in names], missing)
+    return {
+        name: {label: count for (label,), count in counts.items()}
+        for name, counts in zip(names, found, strict=True)
+    }
+
+
 def tally(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
     """How often each tuple of values occurs in some columns, in ascending order."""
+    return _tallies(table, [columns], missing)[0]
+
+
+def _tallies(
+    table: Table, groups: Sequence[Sequence[str]], missing: Missing
+) -> list[dict[tuple[Label, ...], int]]:
+    """The same for several groups of columns, in one pass but where an engine counts each group."""
     check_missing(missing)
-    for column in columns:
+    for column in (column for group in groups for column in group):
         column_place(table.names, column, table.where)
-    counts: dict[tuple[Any, ...], int] = {}
-    counted = table.counted(columns)
-    places = [column_place(counted.names, column, table.where) for column in columns]
-    for batch in counted.batches():
-        count_in(counts, batch, places, missing, counted)
+    counts: list[dict[tuple[Any, ...], int]] = [{} for _ in groups]
+    passes: dict[int, tuple[Table, list[int]]] = {}
+    for number, group in enumerate(groups):
+        counted = table.counted(group)
+        passes.setdefault(number if counted is not table else -1, (counted, []))[1].append(number)
+    for counted, numbers in passes.values():
+        places = [[column_place(counted.names, column, table.where) for column in groups[k]] for k in numbers]
+        for batch in counted.batches():
+            for number, own in zip(numbers, places, strict=True):
+                count_in(counts[number], batch, own, missing, counted)
+    return [_ordered(table, *one) for one in zip(groups, counts, strict=True)]
+
+
+def _ordered(
+    table: Table, columns: Sequence[str], counts: Mapping[tuple[Any, ...], int]
+) -> dict[tuple[Label, ...], int]:
+    """The counts by labels, in ascending order."""
     if not counts:
         raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
-    kinds = [_labels([key[k] for key in counts], table) for k in range(len(places))]
+    kinds = [_labels([key[k] for key in counts], table) for k in range(len(columns))]
     try:
         letters = [_ascending(kind) for kind in kinds]
     except TypeError:
