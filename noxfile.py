@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -118,6 +120,81 @@ def mutants(session: nox.Session) -> None:
     session.install("-e", ".[tests]", "mutmut>=3.8")
     folder = str(Path(session.create_tmp()).resolve())
     session.run("python", ".ci/mutants.py", folder, *session.posargs)
+
+
+@nox.session
+def spark(session: nox.Session) -> None:
+    """Releases inside Spark, where Java 17 or 21 is at hand."""
+    if shutil.which("java") is None:
+        session.skip("Spark needs Java 17 or 21")
+    session.install("-e", ".[tests,spark]")
+    session.run("java", "-version", external=True)
+    session.run("pytest", "-q", "-p", "no:cacheprovider", "tests/adapters/test_spark.py", *session.posargs)
+
+
+@nox.session
+def package(session: nox.Session) -> None:
+    """The source and the wheel in dist/, checked, with the list of what an installation holds (CycloneDX)."""
+    session.install("build", "twine>=6", "cyclonedx-bom>=5")
+    shutil.rmtree(ROOT / "dist", ignore_errors=True)
+    session.run("python", "-m", "build", silent=True)
+    built = sorted(map(str, (ROOT / "dist").iterdir()))
+    session.run("twine", "check", "--strict", *built)
+    clean = Path(session.create_tmp()).resolve() / "clean"
+    session.run("python", "-m", "venv", "--clear", str(clean))
+    python = str(clean / "bin" / "python")
+    session.run(
+        python,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        *[name for name in built if name.endswith(".whl")],
+        external=True,
+    )
+    session.run("cyclonedx-py", "environment", "--pyproject", "pyproject.toml", "--output-reproducible",
+                "--output-file", "dist/pmlopt.cdx.json", python)  # fmt: skip
+
+
+@nox.session
+def wheelhouse(session: nox.Session) -> None:
+    """All that an installation needs, in wheelhouse/; and an installation from it without an index."""
+    house = ROOT / "wheelhouse"
+    shutil.rmtree(house, ignore_errors=True)
+    session.run("python", "-m", "pip", "wheel", "--quiet", "--wheel-dir", str(house), ".[plots,pandas]")
+    offline = Path(session.create_tmp()).resolve() / "offline"
+    session.run("python", "-m", "venv", "--clear", str(offline))
+    pip, command = str(offline / "bin" / "pip"), str(offline / "bin" / "pmlopt")
+    where = ["--isolated", "--no-index", "--find-links", str(house)]
+    session.run(pip, "install", "--quiet", *where, "pmlopt[plots,pandas]", external=True)
+    session.chdir(offline)
+    session.run(command, "solve", "adult-education-absolute", "-o", "solved.json", external=True)
+    session.run(command, "verify", "solved.json", external=True)
+
+
+@nox.session
+def container(session: nox.Session) -> None:
+    """Build the image and use it, where a builder works: `nox -s container -- --build-arg BASE=IMAGE`."""
+    builder = next((name for name in ("podman", "docker", "buildah") if _builds(name)), None)
+    if builder is None:
+        session.skip("no podman, docker or buildah works here")
+    about = ["-t", "pmlopt", "-f", "packaging/Containerfile", *session.posargs, "."]
+    use = ["sh", "-c", "cd /tmp && pmlopt solve adult-education-absolute -o m.json && pmlopt verify m.json"]
+    if builder == "buildah":
+        session.run(builder, "bud", "--isolation", "chroot", *about, external=True)
+        held = str(session.run(builder, "from", "localhost/pmlopt", external=True, silent=True)).strip()
+        session.run(builder, "run", "--isolation", "chroot", held, "--", *use, external=True)
+        return
+    session.run(builder, "build", *about, external=True)
+    session.run(
+        builder, "run", "--rm", "--network", "none", "--entrypoint", use[0], "pmlopt", *use[1:], external=True
+    )
+
+
+def _builds(name: str) -> bool:
+    """Whether a builder of images works: its program is there, and so is what it speaks to."""
+    found = shutil.which(name)
+    return found is not None and subprocess.run([found, "info"], capture_output=True).returncode == 0
 
 
 def lowest() -> list[str]:

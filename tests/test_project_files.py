@@ -18,6 +18,20 @@ def test_the_software_is_cited_by_its_version() -> None:
     assert cited == [PROJECT["version"]]
 
 
+def test_the_conda_recipe_has_the_version_and_the_needs_of_the_project() -> None:
+    recipe = (ROOT / "packaging" / "recipe.yaml").read_text("utf-8")
+    assert re.findall(r'^  version: "(\S+)"$', recipe, re.MULTILINE) == [PROJECT["version"]]
+    run = re.search(r"^  run:\n((?:    - .+\n)+)", recipe, re.MULTILINE)
+    assert run is not None
+    needed = [line.removeprefix("    - ").replace(" ", "") for line in run[1].splitlines()]
+    named = {"cvxpy": "cvxpy-base"}  # which has no solvers of its own beside it
+    expected = [
+        re.sub(r"^[\w-]+", lambda found: named.get(found[0], found[0]), need)
+        for need in PROJECT["dependencies"]
+    ]
+    assert needed == ["python>=${{python_min}}", *expected]
+
+
 def test_every_version_of_python_that_is_promised_is_checked() -> None:
     promised = [name.rpartition(" ")[2] for name in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", name)]
     (checked,) = (
