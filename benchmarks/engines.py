@@ -4,7 +4,7 @@ A column of 16 letters is released through a mechanism, and the engine counts th
 By hand, a floating-point number is drawn for each row and looked up among the cumulated probabilities. Each
 measurement is a process of its own; time is that of the processors, and the counts of the release stand
 beside the mechanism (chi-square). `arrow` takes generated record batches, 64 at a time, so that the input
-needs no room. Then tasks of Dask whose workers are killed.
+needs no room. Then a task that is killed after it has drawn.
 
     python benchmarks/engines.py [--rows 1e6 1e7] [--batches 1e8] [--engines duckdb polars dask arrow spark]
                                  [--kills 20] [--out FOLDER]
@@ -13,7 +13,6 @@ needs no room. Then tasks of Dask whose workers are killed.
 from __future__ import annotations
 
 import json
-import logging
 import os
 import resource
 import signal
@@ -22,6 +21,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -261,43 +261,36 @@ def _draw(rows: Sequence[Sequence[str]], path: Path) -> None:
 
 
 def killed(kills: int, out: Path | None) -> None:
-    """A Dask frame whose workers are killed within tasks: it is computed as it was before."""
-    import dask.dataframe
-    import pandas
-    from distributed import Client, LocalCluster
+    """A task that is killed after it has drawn, again and again, and how many draws there are to compare."""
+    import pyarrow
 
-    from pmlopt.adapters.dask import release
+    from pmlopt.releases.batches import BatchRelease
 
+    codes = np.random.default_rng(2).integers(SIZE, size=10**6)
+    batch = pyarrow.RecordBatch.from_arrays([pyarrow.array(LETTERS).take(pyarrow.array(codes))], names=["y"])
+    kernel = BatchRelease.of({"y": RULE}).keyed()
     with tempfile.TemporaryDirectory() as name:
-        marks = Path(name)
+        for attempt in range(kills):
+            path = Path(name) / str(attempt)
+            task = get_context("fork").Process(target=_drawn_and_killed, args=(kernel, batch, path))
+            task.start()
+            task.join()
+            assert task.exitcode == -signal.SIGKILL
+        tries = {path.read_bytes() for path in Path(name).iterdir()}
+    outputs = np.frombuffer(next(iter(tries)), dtype=np.int64)
+    counts = np.bincount(codes * SIZE + outputs, minlength=SIZE * SIZE)
+    pairs = [(LETTERS[k // SIZE], LETTERS[k % SIZE], int(number)) for k, number in enumerate(counts)]
+    head = ("tasks that were killed", "different draws", "p of chi-square")
+    report(out, "engines-killed", head, [(kills, len(tries), f"{fit(pairs, len(codes)):.2f}")])
 
-        def killing(frame: Any, partition_info: Any = None) -> Any:
-            mark = marks / str(partition_info["number"] if partition_info else "none")
-            if partition_info and not mark.exists():
-                mark.touch()
-                os.kill(os.getpid(), signal.SIGKILL)
-            return frame
 
-        people = pandas.DataFrame({"id": np.arange(kills * 1000), "x": [LETTERS[0]] * (kills * 1000)})
-        frame = dask.dataframe.from_pandas(people, npartitions=kills)
-        released = release(frame, {"x": RULE}, keep=["id"])
-        settings = {
-            "distributed.scheduler.allowed-failures": 10 * kills,
-            "distributed.comm.timeouts.connect": "5s",
-        }
-        with (
-            dask.config.set(settings),
-            LocalCluster(
-                2, processes=True, threads_per_worker=1, dashboard_address=None, silence_logs=logging.CRITICAL
-            ) as cluster,
-            Client(cluster),
-        ):
-            before = released.compute().set_index("id")["x"]
-            after = released.map_partitions(killing, meta=released._meta).compute().set_index("id")["x"]
-        died = len(list(marks.iterdir()))
-    same = bool((before == after).all())
-    report(out, "engines-killed", ("tasks", "workers killed", "draws that changed"),
-           [(kills, died, 0 if same else int((before != after).sum()))])  # fmt: skip
+def _drawn_and_killed(kernel: Any, batch: Any, path: Path) -> None:
+    import pyarrow
+    import pyarrow.compute
+
+    drawn = pyarrow.compute.index_in(kernel(batch, "partition", 7).column(0), pyarrow.array(LETTERS))
+    path.write_bytes(drawn.to_numpy().astype(np.int64).tobytes())
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 def main() -> None:

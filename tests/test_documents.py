@@ -36,7 +36,7 @@ from pmlopt.cli import main
 from pmlopt.library import load
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
-LANGUAGES = ("python", "bash", "text", "toml", "math", "console")
+LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r")
 PYTHON = {page: [block for block in blocks(page.read_text()) if block.language == "python"] for page in PAGES}
 SHELL = {page: [block for block in blocks(page.read_text()) if block.language == "text"] for page in PAGES}
 

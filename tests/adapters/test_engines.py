@@ -145,7 +145,8 @@ def test_an_engine_groups_the_histories_of_a_stream(people: pandas.DataFrame) ->
     stream = Stream(chain, PML(1.3), "hamming", caps=[0.9, 1.1, 1.3])
     connection = duckdb.connect()
     connection.register("people", people)
-    told, histories = [], {(): stream}
+    told: list[str] = []
+    histories: dict[tuple[Any, ...], Stream] = {(): stream}
     for wave in range(3):
         on_duckdb.register(
             connection, f"release{wave}", by_history({h: s.mechanism for h, s in histories.items()})

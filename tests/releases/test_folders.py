@@ -15,9 +15,11 @@ import numpy as np
 import pyarrow
 import pyarrow.parquet
 import pytest
+from click.testing import CliRunner
 
 import pmlopt
 from pmlopt import Mechanism, check
+from pmlopt.cli import main
 from pmlopt.data.tables import FolderTable, column_counts, open_table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.publishing import release
@@ -234,3 +236,33 @@ def test_a_released_folder_is_checked_from_itself(data: Path, tmp_path: Path) ->
     assert check(out).holds is False
     changed.unlink()
     assert check(out).holds is False
+
+
+def test_the_command_has_workers_and_says_what_it_did(data: Path, tmp_path: Path) -> None:
+    FLIP.mechanism.save(tmp_path / "flip.json")
+    out = tmp_path / "out"
+    words = [
+        "apply",
+        tmp_path / "flip.json",
+        data,
+        "--column",
+        "smokes",
+        "--keep",
+        "year",
+        "-o",
+        out,
+        "--workers",
+        2,
+    ]
+    done = CliRunner().invoke(main, list(map(str, words)))
+    assert done.exit_code == 0, done.output
+    assert f"{3 * ROWS} rows written" in done.output
+    told = json.loads((out / SUMMARY).read_text())
+    assert (told["rows"], told["kept"]) == (3 * ROWS, ["year"])
+    assert rows_of(out / "year=2020" / "a.parquet") == {
+        "smokes": ["no" if k % 3 == 0 else "yes" for k in range(ROWS)]
+    }
+    words[words.index(out)] = tmp_path / "other"
+    refused = CliRunner().invoke(main, [*map(str, words[:-2]), "--assess"])
+    assert refused.exit_code == 2
+    assert "without --assess" in refused.output
