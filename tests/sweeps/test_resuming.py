@@ -128,13 +128,6 @@ def test_a_line_that_was_cut_short_is_dropped(
     assert begun(tmp_path)["3 0.4"] == 2
 
 
-def test_a_journal_cut_in_its_header_is_begun_again(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
-) -> None:
-    (tmp_path / "table.csv.part").write_bytes(b"#,size,ep")
-    assert but_seconds(sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")) == but_seconds(whole)
-
-
 @pytest.mark.parametrize("content", [None, b"", b"PK cut short"])
 def test_a_chain_without_its_restart_is_solved_again(
     tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]], content: bytes | None

@@ -234,7 +234,7 @@ def test_a_prior_without_samples_has_no_region(make: Any, prior: Any) -> None:
 
 TRUTH = [0.4, 0.25, 0.2, 0.15]
 DELTA = 0.1
-RUNS = 1000
+RUNS = 300
 
 
 def samples(seed: int, runs: int) -> list[Prior]:
@@ -245,9 +245,9 @@ def samples(seed: int, runs: int) -> list[Prior]:
 
 @pytest.mark.parametrize("name", REGIONS)
 def test_the_truth_is_outside_the_set_no_more_often_than_promised(name: str) -> None:
-    """Each of 1,000 sets misses the true distribution with probability 0.1 at most.
+    """Each of 300 sets misses the true distribution with probability 0.1 at most.
 
-    The misses are allowed up to the 1 - 1e-6 quantile of Binomial(1000, 0.1): with a seed at random, a
+    The misses are allowed up to the 1 - 1e-6 quantile of Binomial(300, 0.1): with a seed at random, a
     correct implementation fails with probability 1e-6 at most.
     """
     misses = sum(not REGIONS[name](prior, DELTA).contains(TRUTH) for prior in samples(20, RUNS))

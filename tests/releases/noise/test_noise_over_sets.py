@@ -47,7 +47,7 @@ def searched(interval: tuple[float, float], scale: float, epsilon: float) -> flo
     down, drop = math.exp(-epsilon), math.exp(-2 / scale)
     jump = (down - drop) / (1 - drop)
     steps = np.geomspace(1e-15, 1e-2, 30)
-    grid = np.concatenate([np.linspace(*interval, 101), jump - steps, 1 - jump + steps])
+    grid = np.concatenate([np.linspace(*interval, 51), jump - steps, 1 - jump + steps])
     grid = np.unique(np.clip(grid, *interval))
     values = np.array([laplace_failure(q, scale, epsilon) for q in grid.tolist()])
     best = float(values.max())
