@@ -26,7 +26,6 @@ from pmlopt import (
     MutualInformation,
     Prior,
     Result,
-    Status,
     SubConvex,
     design,
     solve,
@@ -34,6 +33,7 @@ from pmlopt import (
 from pmlopt.errors import ProgramError
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import LinearUtility
+from pmlopt.programs import Status
 from pmlopt.programs.linear.certificate import utility_bound
 from pmlopt.programs.subconvex.column_spaces import column_bound
 
