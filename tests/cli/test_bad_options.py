@@ -210,12 +210,3 @@ def test_options_that_cannot_be_meant_are_refused(folder: Path, command: str) ->
 )
 def test_limits_are_told(folder: Path, command: str, said: str) -> None:
     assert said in refused(folder, command)
-
-
-def test_a_utility_for_other_letters(folder: Path) -> None:
-    write(folder, "other.csv", ",x,y\nd,1,0\ne,0,1\nf,0.5,0.5\n")
-    assert "'d' is none of" in refused(folder, DESIGN.replace("hamming", "other.csv"))
-    write(folder, "other.csv", ",x,y\na,1,0\nb,0,1\nb,0.5,0.5\nc,1,1\n")
-    refused(folder, DESIGN.replace("hamming", "other.csv"))
-    write(folder, "other.csv", ",x,y\na,nan,0\nb,0,1\nc,0.5,0.5\n")
-    refused(folder, DESIGN.replace("hamming", "other.csv"))

@@ -298,12 +298,6 @@ def test_two_sweeps_of_one_name_that_start_together(tmp_path: Path, whole: Sweep
         out.unlink()
 
 
-def test_a_lock_that_was_left_behind_hinders_nobody(tmp_path: Path) -> None:
-    (tmp_path / "table.csv.lock").touch()
-    sweep(plain, {"size": [3], "epsilon": [0.5]}, out=tmp_path / "table.csv")
-    assert files(tmp_path) == {"table.csv"}
-
-
 def test_tables_that_could_not_be_written_are_refused_before(tmp_path: Path) -> None:
     with pytest.raises(FileFormatError, match="folder"):
         sweep(plain, GRID, out=tmp_path / "nowhere" / "table.csv")
