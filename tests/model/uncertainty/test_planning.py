@@ -225,3 +225,5 @@ def test_the_first_region_by_hand() -> None:
     assert found == pytest.approx(2 * math.exp(-2 * 100 * width**2), rel=1e-9)
     past = failure_bound(100, 2, math.log(2), math.log(2.5), least=0.4)
     assert past == failure_bound(100, 2, math.log(2), math.log(2.5))
+    far = failure_bound(10, 2, 1e-9, 1.0, least=0.4)  # no law is farther than a half radius of one
+    assert far == pytest.approx(2 * math.exp(-20), rel=1e-9)
