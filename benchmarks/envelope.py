@@ -29,18 +29,7 @@ from common import FloatArray, drawing, interleaved, machine, table, write_csv
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from pmlopt import (
-    Box,
-    ConvexHull,
-    L1Ball,
-    Result,
-    Status,
-    envelope,
-    failure_after_processing,
-    leakage_level,
-    pointwise_leakage,
-    solve,
-)
+from pmlopt import Box, ConvexHull, L1Ball, Result, envelope, leakage_level, pointwise_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import PriorLike
@@ -54,6 +43,7 @@ from pmlopt.model.closed_forms import (
     randomized_response_upper_bound,
 )
 from pmlopt.model.uncertainty import PriorSet
+from pmlopt.programs import Status, failure_after_processing
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 from pmlopt.programs.plots import save_figure
 

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 from common import machine, table
 
-from pmlopt import PML, ApproximatePML, ExpectedGain, ExpectedLoss, Status, design, envelope_design, solve
+from pmlopt import PML, ApproximatePML, ExpectedGain, ExpectedLoss, design, envelope_design, solve
 from pmlopt.cli.printing import progress
 from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
+from pmlopt.programs import Status
 
 PRIORS = {
     "0.8, 0.2": [0.8, 0.2],

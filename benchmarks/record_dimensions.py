@@ -24,11 +24,12 @@ import numpy as np
 from common import FloatArray, drawing, machine, report
 from matplotlib.figure import Figure
 
-from pmlopt import BranchAndBound, Result, queries, record_leakage, solve
+from pmlopt import Result, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
 from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.programs import BranchAndBound
 from pmlopt.programs.plots import save_figure
 from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage.certificate import RecordCertificate

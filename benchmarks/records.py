@@ -30,11 +30,12 @@ from matplotlib.figure import Figure
 from records_claims import BIT, claims
 from scipy.special import xlogy
 
-from pmlopt import Alternating, Result, queries, record_leakage, solve
+from pmlopt import Result, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.closed_forms import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic, Query, Weight, symmetric_channel
+from pmlopt.programs import Alternating
 from pmlopt.programs.plots import save_figure
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 

@@ -7,10 +7,11 @@ import math
 import numpy as np
 from common import FloatArray
 
-from pmlopt import Alternating, ldp_level, queries, record_leakage, solve
+from pmlopt import ldp_level, queries, record_leakage, solve
 from pmlopt.cli.printing import progress
 from pmlopt.model.queries import ModularSum, Weight
 from pmlopt.model.queries.record_leakage_measures import divergences
+from pmlopt.programs import Alternating
 from pmlopt.programs.record_leakage import alternating as steps
 
 BIT = math.log(2)

@@ -21,6 +21,7 @@ _ROOMS = {
     "noise": "releases.noise",
     "plots": "programs.plots",
     "privacy": "model.privacy",
+    "programs": "programs",
     "queries": "model.queries",
     "symmetry": "data.symmetry",
     "tables": "data.tables",

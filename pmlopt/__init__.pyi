@@ -1,5 +1,6 @@
 from . import errors as errors
 from . import measures as measures
+from . import programs as programs
 from . import releases as releases
 from . import testing as testing
 from .data import symmetry as symmetry
@@ -54,16 +55,12 @@ from .model.utility import FInformation as FInformation
 from .model.utility import MutualInformation as MutualInformation
 from .model.utility import SubConvex as SubConvex
 from .programs import plots as plots
-from .programs.certificate import Status as Status
 from .programs.designs import design as design
 from .programs.envelope.program import envelope as envelope
-from .programs.envelope.program import failure_after_processing as failure_after_processing
 from .programs.envelope_design.program import envelope_design as envelope_design
 from .programs.least_leakage.program import least_leakage as least_leakage
 from .programs.least_leakage.program import worst_case_utility as worst_case_utility
 from .programs.program import Program as Program
-from .programs.record_leakage.alternating import Alternating as Alternating
-from .programs.record_leakage.methods import BranchAndBound as BranchAndBound
 from .programs.record_leakage.program import record_leakage as record_leakage
 from .programs.result import Result as Result
 from .programs.solving import certify as certify
@@ -71,7 +68,6 @@ from .programs.solving import solve as solve
 from .programs.solving import solvers_for as solvers_for
 from .programs.tradeoff.program import distortion_leakage as distortion_leakage
 from .programs.tradeoff.program import leakage_distortion as leakage_distortion
-from .programs.worst_case.program import best_guaranteed_utility as best_guaranteed_utility
 from .programs.worst_case.program import best_worst_case as best_worst_case
 from .publishing import check as check
 from .publishing import release as release

@@ -43,7 +43,6 @@ from pmlopt import (
     Result,
     Secret,
     SibsonLeakage,
-    best_guaranteed_utility,
     best_worst_case,
     confidence_ball,
     confidence_box,
@@ -51,7 +50,6 @@ from pmlopt import (
     distortion_leakage,
     envelope,
     envelope_design,
-    failure_after_processing,
     leakage_distortion,
     least_leakage,
     queries,
@@ -63,6 +61,7 @@ from pmlopt.data.symmetry import ProductPrior, reflection
 from pmlopt.model.privacy.requirement import Requirement
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.utility import CoordinateGain, DisplacementLoss, SumOfParts, TotalVariation
+from pmlopt.programs import best_guaranteed_utility, failure_after_processing
 from pmlopt.programs.held import prove
 from pmlopt.verification import verifier
 

@@ -91,12 +91,12 @@ def defined(path: Path) -> list[str]:
     return [name for name in dict.fromkeys(names) if not name.startswith("_")]
 
 
-def imported(path: Path) -> dict[str, str]:
+def imported(path: Path, package: str = "pmlopt") -> dict[str, str]:
     """Where the names that a package passes on are defined: name -> dotted module, followed to its end."""
     found: dict[str, str] = {}
     for node in tree(path).body:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            module = f"pmlopt.{node.module}" if node.level else node.module
+            module = f"{package}.{node.module}" if node.level else node.module
             if not module.startswith("pmlopt"):
                 continue
             for alias in node.names:
@@ -125,8 +125,9 @@ def listed(path: Path) -> list[str]:
 
 @cache
 def top_names() -> dict[str, str]:
-    """The names of `pmlopt` itself, and the module that defines each."""
-    return imported(PACKAGE / "__init__.pyi")
+    """The names of `pmlopt` itself and of `pmlopt.programs`, and the module that defines each."""
+    below = imported(PACKAGE / "programs" / "__init__.pyi", "pmlopt.programs")
+    return {**below, **imported(PACKAGE / "__init__.pyi")}
 
 
 @cache

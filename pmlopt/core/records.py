@@ -182,29 +182,3 @@ def _listed(label: Any) -> Any:
     if isinstance(label, tuple):
         return [_listed(part) for part in label]
     return label.item() if isinstance(label, np.generic) else label
-
-
-def toml_text(data: Mapping[str, Any]) -> str:
-    r"""Plain data as a TOML text, tables within as inline ones; TOML has no null.
-
-    Examples:
-        >>> print(toml_text({"epsilon": 0.5, "over": {"kind": "l1-ball", "center": [0.5, 0.5]}}), end="")
-        epsilon = 0.5
-        over = {kind = "l1-ball", center = [0.5, 0.5]}
-    """
-    return "".join(f"{_toml_key(key)} = {_toml(value)}\n" for key, value in data.items())
-
-
-def _toml_key(key: str) -> str:
-    bare = key.isascii() and key.replace("-", "").replace("_", "").isalnum()
-    return key if bare else _toml(key)
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return f"{{{', '.join(f'{_toml_key(key)} = {_toml(part)}' for key, part in value.items())}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    if value is None:
-        raise FileFormatError("TOML has no null: leave out what has its default")
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,1 +1,10 @@
-"""The questions, a folder for each: its builder, its certificate, and a file for each method."""
+"""The questions, a folder for each: its builder, its certificate, and a file for each method.
+
+`pmlopt.programs` offers what few programs need and the top of the package leaves out: how an answer ended
+(`Status`), methods with options of their own, and two builders beside better-known ones. The names are
+declared in `__init__.pyi`, and loaded when they are first used.
+"""
+
+import lazy_loader
+
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -31,7 +31,7 @@ COMMANDS = [
     "design --nothing",
     # numbers that are none, or none of those that can be meant
     *(f"{DESIGN.replace('--epsilon 1', '')} --epsilon={value}" for value in ("-1", "nan", "inf", "x", "''")),
-    *(f"{AUDIT} --epsilon={value}" for value in ("-1", "nan", "inf", "x")),
+    f"{AUDIT} --epsilon=nan",
     *(f"{DESIGN} --tolerance={value}" for value in ("0", "-1", "nan", "x")),
     *(f"{DESIGN} --time-limit={value}" for value in ("0", "-1", "nan", "x")),
     *(f"{DESIGN} --radius={value}" for value in ("-1", "nan", "inf")),
@@ -50,39 +50,29 @@ COMMANDS = [
     f"{DESIGN.replace('hamming', 'nowhere.csv')}",
     f"{DESIGN.replace('hamming', 'm.json')}",
     f"{DESIGN.replace('hamming', 'squared')}",  # of letters that are text
-    f"{DESIGN.replace('hamming', 'absolute')}",
     f"{DESIGN} --minimise",
     f"{DESIGN.replace('hamming', 'mutual-information')} --minimise",
     f"{DESIGN.replace('hamming', 'mutual-information')} --outputs 2",
     f"{DESIGN.replace('p.csv', 'numbers.csv').replace('hamming', 'gains.csv')}",
     f"{DESIGN} --solver nothing",
-    f"{DESIGN} --solver ''",
     f"{DESIGN} --privacy nothing",
     f"{DESIGN} --privacy approximate-pml",
     f"{DESIGN} --slack 0.1",
     f"{DESIGN} --privacy approximate-pml --slack -1",
-    f"{DESIGN} --privacy approximate-pml --slack nan",
-    f"{DESIGN} --privacy approximate-pml --slack 0",
     f"{DESIGN} --privacy ldp --slack 0.1",
     f"{DESIGN} --privacy approximate-pml --slack 0.1 --radius 0.1",
     f"{DESIGN.replace('hamming', 'mutual-information')} --privacy approximate-pml --slack 0.1",
     f"{DESIGN} --lower 1",
     f"{DESIGN} --privacy lip --lower -1",
-    f"{DESIGN} --privacy lip --lower nan",
     f"{DESIGN} --privacy ldp --radius 0.1",
     f"{DESIGN} --radius 0.1 --delta 0.1",
     f"{DESIGN} --region l1-ball",
-    f"{AUDIT} --region l1-ball",
     f"{AUDIT} --radius 0.1 --privacy ldp",
-    f"{AUDIT} --radius 0.1 --delta 0.1",
     f"{DESIGN} --region nothing --delta 0.1",
     f"{AUDIT} --radius 0.1 --envelope 0.1",
-    f"{AUDIT} --slack 0.1",
     # secrets, distances and gains
     f"{SECRET} --prior p.csv",
     f"{SECRET} --counts p.csv",
-    f"{SECRET} --radius 0.1 --delta 0.1",
-    f"{SECRET} --radius 2.5",
     f"{SECRET} --delta 0.1 --region clopper-pearson",
     *(f"{SECRET} --privacy {name}" for name in ("ldp", "metric", "g-leakage", "approximate-pml")),
     f"{SECRET} -o joint.csv",
@@ -106,16 +96,11 @@ COMMANDS = [
     *(f"{DESIGN} --plot {name}" for name in ("out.txt", "nowhere/out.png", f"{LONG}.png")),
     f"{DESIGN} -o same.csv --mps same.csv",
     f"{DESIGN} -o p.csv",
-    f"{DESIGN} -o ./p.csv",
     f"{DESIGN} --mps p.csv",
-    f"{DESIGN.replace('hamming', 'gains.csv')} -o gains.csv",
     "solve small.toml --mps small.toml",
     f"{APPLY.replace('out.csv', 'data.csv')}",
-    f"{APPLY.replace('out.csv', './data.csv')}",
     f"{APPLY.replace('out.csv', 'm.json')}",
     f"{APPLY.replace('out.csv', 'nowhere/out.csv')}",
-    f"{APPLY.replace('out.csv', LONG)}",
-    f"{APPLY.replace('out.csv', '.')}",
     f"{APPLY.replace('level', 'nothing')}",
     f"{APPLY.replace('level', 'id')}",
     f"{APPLY.replace('data.csv', 'p.csv').replace('level', 'count')}",
@@ -131,9 +116,6 @@ COMMANDS = [
     f"{SWEEP} -o {'a' * 250}.csv",  # the name fits, and that of its journal does not
     f"{SWEEP} --mechanisms p.csv",
     f"{SWEEP} --mechanisms nowhere/folder",
-    f"{SWEEP} --plot out.txt",
-    f"{SWEEP} --solver nothing",
-    f"{SWEEP} --tolerance 0",
     f"{SWEEP} small.toml",
     "sweep --epsilon 1",
     "sweep small.toml",
@@ -143,13 +125,7 @@ COMMANDS = [
     *(f"{RECORDS} --modulus={value}" for value in ("0", "-1", "3", "1" + "0" * 30)),
     *(f"{RECORDS} --letters={value}" for value in ("0", "-1", "100000000", "x")),
     *(f"{RECORDS} --entropy={value}" for value in ("-1", "nan", "inf", "9", "x", "''")),
-    *(f"{RECORDS} --tolerance={value}" for value in ("0", "-1", "nan")),
-    f"{RECORDS.replace('modular-sum', 'weight')}",
-    f"{RECORDS} --method nothing",
-    f"{RECORDS} --plot out.txt",
     *(f"{TRADEOFF.replace('--distortion 0.1', '')} --distortion={value}" for value in ("-1", "nan", "x")),
-    f"{TRADEOFF} --leakage 0.1",
-    f"{TRADEOFF.replace('--distortion 0.1', '')}",
     f"{TRADEOFF} -o out.txt",
     # plans and histograms
     *(f"{PLAN.replace('--letters 3', '')} --letters={value}" for value in ("0", "-1", "x", "1.5")),
@@ -166,14 +142,11 @@ COMMANDS = [
     *(f"{HISTOGRAM.replace('data.csv', name)}" for name in ("nowhere.csv", "none.csv", "cut.csv")),
     f"{HISTOGRAM.replace('a,b,c', 'a,b')}",
     f"{HISTOGRAM.replace('a,b,c', 'a,a,b,c')}",
-    f"{HISTOGRAM.replace('out.csv', 'nowhere/out.csv')}",
     # estimates and samples
     *(f"{ESTIMATE} --confidence={value}" for value in ("0", "1", "-1", "nan", "x")),
-    *(f"{SAMPLES} --confidence={value}" for value in ("0", "1", "-1", "nan", "x")),
     *(f"{ESTIMATE} --workload={value}" for value in ("nothing", "mean", "marginals", "''")),
     f"{ESTIMATE} --method best",
     f"{ESTIMATE} --intervals none",
-    f"{ESTIMATE} --counts p.csv",
     "estimate m.json --data data.csv",
     "estimate m.json --column level",
     "estimate m.json",
@@ -181,7 +154,6 @@ COMMANDS = [
     "estimate m.json --counts numbers.csv",  # outputs that are none of the mechanism's
     "estimate m.json --counts nowhere.csv",
     f"{ESTIMATE.replace('level', 'id')}",
-    f"{ESTIMATE.replace('level', 'nothing')}",
     f"{SAMPLES} --envelope 0.1",
     f"{SAMPLES} --privacy lip",
     f"{SAMPLES} --radius 0.1",
@@ -193,21 +165,13 @@ COMMANDS = [
     *(f"{LEAST.replace('--expected 0.4', '')} --expected={value}" for value in ("nan", "inf", "-1", "x")),
     f"{LEAST.replace('--expected 0.4', '')}",
     f"{LEAST.replace('hamming', 'mutual-information')}",
-    f"{LEAST} --outputs=1e11",
     *(f"{LEAST} --solver={value}" for value in ("clarabel", "magic")),
-    f"{LEAST} --time-limit 0",
     f"{LEAST.replace('--expected 0.4', '--worst=-1')}",
     *(f"{WORST} --threshold={value}" for value in ("0", "-1", "9", "x")),
     f"{WORST} --threshold 2 --epsilon 1",
-    *(f"{WORST}{mode} --solver magic" for mode in ("", " --threshold 2", " --epsilon 1")),
-    *(f"{WORST}{mode} --time-limit -5" for mode in ("", " --threshold 2", " --epsilon 1")),
     *(f"{WORST} {what}" for what in ("--tolerance 0", "-o out.json", "--mps out.mps", "--plot out.png")),
-    f"{WORST} --threshold 2 --tolerance 0",
     f"{WORST} --threshold 2 --solver highs",
-    f"{WORST} --threshold 2 -o out.txt",
-    *(f"{WORST} {what}" for what in ("--radius 3", "--radius 0.1 --delta 0.1", "--region l1-ball")),
     f"{WORST.replace('p.csv', 'shares.csv')} --delta 0.1",
-    f"{WORST} --epsilon=nan",
     f"{WORST} --ties nothing",
     "bench --repeats 0",
 ]  # fmt: skip
@@ -246,12 +210,3 @@ def test_options_that_cannot_be_meant_are_refused(folder: Path, command: str) ->
 )
 def test_limits_are_told(folder: Path, command: str, said: str) -> None:
     assert said in refused(folder, command)
-
-
-def test_a_utility_for_other_letters(folder: Path) -> None:
-    write(folder, "other.csv", ",x,y\nd,1,0\ne,0,1\nf,0.5,0.5\n")
-    assert "'d' is none of" in refused(folder, DESIGN.replace("hamming", "other.csv"))
-    write(folder, "other.csv", ",x,y\na,1,0\nb,0,1\nb,0.5,0.5\nc,1,1\n")
-    refused(folder, DESIGN.replace("hamming", "other.csv"))
-    write(folder, "other.csv", ",x,y\na,nan,0\nb,0,1\nc,0.5,0.5\n")
-    refused(folder, DESIGN.replace("hamming", "other.csv"))

@@ -9,38 +9,26 @@ from cli.hostile import refused, write
 
 PRIORS: dict[str, str | bytes] = {
     "empty": "",
-    "blank lines": "\n\n\n",
     "header alone": "letter,count\n",
     "no header": "a,40\nb,60\n",
     "one column": "letter\na\nb\n",
-    "three columns": "letter,count,more\na,1,2\n",
     "a row too short": "letter,count\na,1\nb\n",
     "a row too long": "letter,count\na,1\nb,2,3\n",
-    "semicolons": "letter;count\na;1\nb;2\n",
     "zero count": "letter,count\na,0\nb,2\n",
     "negative count": "letter,count\na,-1\nb,2\n",
-    "negative share": "letter,share\na,-0.5\nb,1.5\n",
     "shares above one": "letter,share\na,0.6\nb,0.6\n",
-    "shares below one": "letter,share\na,0.3\nb,0.3\n",
     "nan": "letter,share\na,nan\nb,0.5\n",
-    "inf": "letter,share\na,inf\nb,0.5\n",
     "text for a number": "letter,count\na,many\nb,2\n",
-    "a number left out": "letter,count\na,\nb,2\n",
-    "hexadecimal": "letter,count\na,0x10\nb,2\n",
     "a share that vanishes": "letter,share\na,1e-320\nb,1\n",
-    "a count past every float": f"letter,count\na,1{'0' * 400}\nb,1\n",
     "a count of 5,000 digits": f"letter,count\na,1{'0' * 5000}\nb,1\n",
     "letters twice": "letter,count\na,1\na,2\n",
-    "numbers twice": "letter,count\n1,1\n1,2\n",
     "nan twice": "letter,count\nnan,1\nnan,2\n",
     "a quote left open": 'letter,count\n"a,1\nb,2\n',
     "a quote inside": 'letter,count\n"a"x,1\nb,2\n',
     "latin-1": "letter,count\né,1\nb,2\n".encode("latin-1"),
-    "utf-16": "letter,count\na,1\nb,2\n".encode("utf-16"),
     "zeros": b"\x00" * 100,
     "a lone surrogate": "letter,count\n\ud800,1\nb,2\n",
     "a field past every limit": f"letter,count\n{'a' * 200_000},1\nb,2\n",
-    "a picture": b"\x89PNG\r\n\x1a\n" + bytes(range(256)),
 }
 DESIGN = "design --prior bad.csv --epsilon 1 --utility hamming -o out.json"
 OTHERS = (
@@ -54,7 +42,7 @@ OTHERS = (
     ("command", "kind"),
     [
         *((DESIGN, kind) for kind in PRIORS),
-        *((other, kind) for other in OTHERS for kind in ("letters twice", "negative share")),
+        *((other, kind) for other in OTHERS for kind in ("letters twice", "negative count")),
     ],
     ids=lambda text: text.split()[0] if "bad.csv" in text else text,
 )

@@ -14,12 +14,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 from commands import run_fully as run
 
 from pmlopt import (
     PML,
-    ApproximatePML,
     ExpectedGain,
     ExpectedLoss,
     Mechanism,
@@ -30,7 +28,6 @@ from pmlopt import (
     least_leakage,
     solve,
 )
-from pmlopt.cli import main
 from pmlopt.library import library
 from pmlopt.model.utility import absolute, informations
 from pmlopt.releases.noise import LaplaceHistogram
@@ -126,9 +123,8 @@ def test_design_under_other_requirements(counts: Path, privacy: str, extra: list
     assert data["certificate"]["privacy"]["name"] == privacy
 
 
-@pytest.mark.parametrize("utility", sorted(informations()))
-def test_design_with_a_sub_convex_utility(counts: Path, tmp_path: Path, utility: str) -> None:
-    out = tmp_path / "mechanism.json"
+def test_design_with_a_sub_convex_utility(counts: Path, tmp_path: Path) -> None:
+    out, utility = tmp_path / "mechanism.json", "hellinger"
     data = run_json("design", "--prior", counts, "--epsilon", "0.7", "--utility", utility, "-o", out)
     result = solve(
         design(Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10}), PML(0.7), informations()[utility]())
@@ -251,37 +247,19 @@ class TestEnvelope:
             assert row["value"] - 1e-12 <= exact <= row["bound"] + 1e-12
             assert row["value"] == pytest.approx(exact, abs=1e-7)
 
-    def test_the_curve_is_printed(self, counts: Path, rule: Path) -> None:
-        text = run("audit", rule, "--prior", counts, "--envelope", "0.1,0.9").output
-        assert "after any processing" in text
-        exact = closed_forms.randomized_response_envelope([0.4, 0.3, 0.2, 0.1], 1.0, 0.1)
-        assert f"0.1    {exact:.9g} nats" in text
-        assert "after any processing" not in run("audit", rule, "--prior", counts).output
-
     def test_the_claim_is_decided_beside_it(self, counts: Path, rule: Path) -> None:
         asked = ("audit", rule, "--prior", counts, "--envelope", "0.1")
-        assert "The claim holds" in run(*asked, "--epsilon", "1").output
+        text = run(*asked, "--epsilon", "1").output
+        assert "The claim holds" in text
+        exact = closed_forms.randomized_response_envelope([0.4, 0.3, 0.2, 0.1], 1.0, 0.1)
+        assert f"0.1    {exact:.9g} nats" in text
+        assert "given prior alone" in run(*asked, "--radius", "0.1", code=2).output
         assert run_json(*asked, "--epsilon", "0.1", code=1)["holds"] is False
         assert run_json("audit", rule, "--prior", counts)["envelope"] == []
-
-    def test_it_says_whether_it_is_proved_and_for_which_prior(self, counts: Path, rule: Path) -> None:
-        asked = ("audit", rule, "--prior", counts, "--envelope", "0.1")
-        assert run_json(*asked)["envelope"][0]["status"] == "optimal"
-        assert "optimal" in run(*asked).output
-        assert "given prior alone" in run(*asked, "--radius", "0.1", code=2).output
 
 
 class TestApproximatePML:
     ASKED: ClassVar = ("--privacy", "approximate-pml", "--slack", "0.05", "--epsilon", "0.5")
-
-    def test_design_equals_the_python_route(self, counts: Path) -> None:
-        data = run_json("design", "--prior", counts, *self.ASKED, "--utility", "hamming")
-        prior = Prior.from_counts({1: 40, 2: 30, 3: 20, 4: 10})
-        loss = ExpectedLoss(1 - np.eye(4))
-        value = solve(design(prior, ApproximatePML(0.5, 0.05), loss)).value
-        assert data["value"] == pytest.approx(value, abs=1e-9)
-        assert data["value"] < solve(design(prior, PML(0.5), loss)).value - 0.01
-        assert data["certificate"]["privacy"]["name"] == "approximate-pml"
 
     def test_the_audit_names_the_slack(self, counts: Path, tmp_path: Path) -> None:
         out = tmp_path / "mechanism.csv"
@@ -304,15 +282,6 @@ class TestApply:
         Mechanism([[0.0, 1.0], [1.0, 0.0]], [1, 2], ["low", "high"]).save(rule)
         assert "2 rows" in run("apply", rule, data, "--column", "level", "-o", out).output
         assert out.read_text() == 'name,level\n"Doe, J.",high\nRoe,low\n'
-
-    def test_a_seed_repeats_the_draw(self, tmp_path: Path) -> None:
-        data, rule = tmp_path / "data.csv", tmp_path / "m.csv"
-        data.write_text("level\n" + "0\n1\n" * 100)
-        Mechanism([[0.5, 0.5], [0.5, 0.5]]).save(rule)
-        outs = [tmp_path / f"{k}.csv" for k in range(3)]
-        for out, seed in zip(outs, ("1", "1", "2"), strict=True):
-            run("apply", rule, data, "--column", "level", "-o", out, "--seed", seed)
-        assert outs[0].read_text() == outs[1].read_text() != outs[2].read_text()
 
 
 def test_bench_is_green() -> None:
@@ -451,11 +420,6 @@ class TestSamples:
         counts.write_text("letter,count\nc,0.5\na,700\nb,300\n")
         assert "whole number" in run("audit", out, *asked, code=2).output
 
-    def test_too_few_samples_promise_nothing(self) -> None:
-        asked = ("plan", "--letters", "4", "--epsilon", "1", "--delta", "0.1", "--samples", "1")
-        assert run_json(*asked)["target"] is None
-        assert "inf" in run(*asked).output
-
 
 class TestLeast:
     EXAMPLE = np.array([[2.0, 1.0, 0.0], [0.0, 2.0, 1.0], [1.0, 0.0, 2.0]])
@@ -504,29 +468,13 @@ class TestLeast:
         run("audit", out, "--prior", prior, "--epsilon", data["value"])
         run("audit", out, "--prior", prior, "--epsilon", data["value"] - 1e-6, code=1)
 
-    @pytest.mark.parametrize(("epsilon", "threshold"), [(0.0, 1), (0.69, 1), (0.7, 2), (1.6, 2), (1.7, 3)])
+    @pytest.mark.parametrize(("epsilon", "threshold"), [(0.69, 1), (0.7, 2), (1.7, 3)])
     def test_a_level_finds_its_threshold(
         self, prior: Path, gains: Path, epsilon: float, threshold: int
     ) -> None:
         data = run_json("worst-case", "--prior", prior, "--utility", gains, "--epsilon", epsilon)
         assert data["threshold"] == data["value"] == threshold
         assert data["level"] <= epsilon
-
-    def test_a_level_too_close_to_tell_keeps_what_is_within_it(self, prior: Path, gains: Path) -> None:
-        asked = ("worst-case", "--prior", prior, "--utility", gains, "--epsilon", repr(math.log(2)))
-        data = run_json(*asked)
-        assert data["level"] <= math.log(2)
-        assert data["threshold"] in (1, 2)
-        assert (data["gap"] == 0) is (data["threshold"] == 2)
-        assert ("is not ruled out" in run(*asked).output) is (data["gap"] > 0)
-
-    def test_a_time_limit_never_writes_more_than_was_asked(
-        self, prior: Path, gains: Path, tmp_path: Path
-    ) -> None:
-        out = tmp_path / "safe.json"
-        asked = ("worst-case", "--prior", prior, "--utility", gains, "--epsilon", "1.2")
-        CliRunner().invoke(main, [str(a) for a in (*asked, "--time-limit", "1e-6", "-o", out)])
-        run("audit", out, "--prior", prior, "--epsilon", "1.2")
 
     def test_a_radius_is_for_every_prior_within_it(self, prior: Path, gains: Path) -> None:
         asked = ("worst-case", "--prior", prior, "--utility", gains, "--radius")
@@ -539,13 +487,6 @@ class TestLeast:
         assert [run_json(*asked, 0.1, "--epsilon", level)["threshold"] for level in (0.79, 0.8)] == [1, 2]
         assert "none is finite" in run(*asked, 0.5).output
         assert "no mechanism has a finite level" in run(*asked, 0.5, "--threshold", 3, code=2).output
-
-    @pytest.mark.parametrize("region", [[], ["--region", "clopper-pearson"]])
-    def test_a_sample_is_for_the_true_distribution(self, counts: Path, region: list[str]) -> None:
-        asked = ("worst-case", "--prior", counts, "--utility", "absolute", "--threshold", 3)
-        robust = run_json(*asked, "--delta", 0.01, *region)
-        assert robust["value"] > run_json(*asked)["value"]
-        assert robust["certificate"]["privacy"]["over"]["delta"] == 0.01
 
     def test_equal_losses_rank_in_turn_or_together(self, counts: Path) -> None:
         asked = ("worst-case", "--prior", counts, "--utility", "hamming")
@@ -637,7 +578,7 @@ class TestHistogram:
 
     def test_without_clipping_and_rounding(self, data: Path, tmp_path: Path) -> None:
         noise = LaplaceHistogram.calibrate(epsilon=0.05)
-        for seed in range(4):
+        for seed in range(1, 3):
             asked = (
                 "histogram", data, "--column", "class", "--epsilon", 0.05, "--seed", seed, "--classes=a,b,c",
             )  # fmt: skip
@@ -654,18 +595,6 @@ class TestHistogram:
                 assert [float(row[1]) for row in self.read(out)[1:]] == expected.tolist()
                 assert all("." not in row[1] for row in self.read(out)[1:]) == ("--no-round" not in options)
 
-    def test_seeds(self, data: Path, tmp_path: Path) -> None:
-        outs = [tmp_path / f"{i}.csv" for i in range(5)]
-        asked = (
-            "histogram", data, "--column=class", "--epsilon=0.01", "--no-round", "--no-clip",
-            "--classes=a,b,c",
-        )  # fmt: skip
-        for out, seed in zip(outs, (["--seed=1"], ["--seed=1"], ["--seed=2"], [], []), strict=True):
-            run(*asked, *seed, "-o", out)
-        texts = [out.read_bytes() for out in outs]
-        assert texts[0] == texts[1]
-        assert len(set(texts)) == 4
-
     def test_classes_that_were_not_seen_have_noise_too(self, data: Path, tmp_path: Path) -> None:
         out = tmp_path / "out.csv"
         asked = ("histogram", data, "--column", "class", "--classes", "z, c,b,a,y", "-o", out)
@@ -677,17 +606,6 @@ class TestHistogram:
         assert list(found.values()) == expected.tolist()
         quiet = run_json(*asked, "--epsilon", 1.7, "--min-mass", 0.2)
         assert quiet["counts"] == {"z": 0, "c": 1, "b": 12, "a": 30, "y": 0}
-
-    def test_where_no_noise_is_needed(self, data: Path, tmp_path: Path) -> None:
-        out = tmp_path / "out.csv"
-        asked = ("histogram", data, "--column", "class", "--epsilon", 1.7, "--min-mass", 0.2, "-o", out,
-                 "--classes", "a,b,c")  # fmt: skip
-        assert "no noise is needed" in run(*asked).output
-        assert self.read(out) == [["class", "count"], ["a", "30"], ["b", "12"], ["c", "1"]]
-        parsed = run_json(*asked)
-        assert parsed["counts"] == self.COUNTS
-        assert (parsed["scale"], parsed["dp_level"]) == (0.0, None)
-        assert parsed["level"] == pytest.approx(math.log(5), abs=1e-15)
 
     def test_names_of_any_kind(self, tmp_path: Path) -> None:
         names = ["a,b", 'say "x"', "line\nbreak", "\u00e5", " b ", "007", ""]
@@ -701,15 +619,6 @@ class TestHistogram:
         assert rows[0] == ["the, class", "count"]
         assert sorted(rows[1:]) == sorted([name, "1"] for name in names)
         assert run_json(*asked)["counts"] == dict.fromkeys(names, 1)
-
-    def test_an_earlier_release_stays_where_one_fails(self, data: Path, tmp_path: Path) -> None:
-        out = tmp_path / "out.csv"
-        out.write_text("before")
-        asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "-o", out, "--classes", "a,b,c")
-        run(*asked, "--min-mass", 0.5, code=2)
-        assert out.read_text() == "before"
-        run(*asked)
-        assert self.read(out)[0] == ["class", "count"]
 
     def test_the_data_is_never_written_over(
         self, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -740,15 +649,6 @@ class TestHistogram:
         ]  # fmt: skip
         assert "classes given" in run(*asked, "--classes", "a,b,c,d").output
 
-    def test_a_record_without_a_class_is_counted(self, tmp_path: Path) -> None:
-        data, out = tmp_path / "data.csv", tmp_path / "out.csv"
-        data.write_text('class\na\n""\nb\n')
-        found = run_json(
-            "histogram", data, "--column", "class", "--epsilon", 1.2, "--min-mass", 0.33, "-o", out,
-            "--public-classes",
-        )  # fmt: skip
-        assert found["counts"] == {"": 1, "a": 1, "b": 1}
-
 
 def test_a_reader_that_leaves_is_no_bug() -> None:
     process = subprocess.Popen(
@@ -770,13 +670,3 @@ class TestNoTime:
         asked = ("solve", "adult-education-information", "--time-limit", 1e-9)
         assert "not decided" in run(*asked, code=3).output
         assert run_json(*asked, code=3)["agrees"] is None
-
-    def test_a_threshold_that_was_not_tried_is_not_ruled_out(self, tmp_path: Path) -> None:
-        prior = tmp_path / "counts.csv"
-        prior.write_text("letter,count\n1,40\n2,30\n3,20\n4,10\n")
-        asked = (
-            "worst-case", "--prior", prior, "--utility", "absolute", "--epsilon", 1, "--time-limit", 1e-9,
-        )  # fmt: skip
-        found = run_json(*asked, code=3)
-        assert found["bound"] > found["value"]
-        assert found["proved"] is False

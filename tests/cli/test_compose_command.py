@@ -78,15 +78,6 @@ def test_a_claim_that_holds_is_handed_on_with_its_proof(pairs: Path) -> None:
     refused(pairs, "audit smokes.csv --prior known.csv --epsilon 0.7 -o known.csv")
 
 
-def test_a_product_is_verified_and_reported(pairs: Path) -> None:
-    run("compose", "smokes.csv", "sex.csv", "--attributes", "--prior", "pairs.csv", "-o", "both.json")
-    assert "All that the file claims holds." in run("verify", "both.json")
-    assert "Wrote both.md." in run("report", "both.json", "-o", "both.md")
-    write(pairs, "few.csv", "smokes,sex,count\nno,f,4\nyes,m,4\n")  # two pairs of four
-    run("compose", "smokes.csv", "sex.csv", "--attributes", "--prior", "few.csv", "-o", "few.json")
-    assert Mechanism.load(pairs / "few.json").inputs == (("no", "f"), ("yes", "m"))
-
-
 def test_several_columns_are_counted_as_tuples(pairs: Path) -> None:
     write(pairs, "people.csv", "smokes,sex\nno,f\nno,m\nno,f\nyes,f\n")
     assert run("count", "people.csv", "--column", "smokes", "--column", "sex").split() == [

@@ -108,16 +108,6 @@ def test_what_stays_in_clear_is_assessed_over_the_rows_that_are_written(folder: 
     assert "0 rows written" in run(f"apply noise.json none.csv {asked} drop -o out.csv").stdout
 
 
-def test_what_stays_in_clear_is_assessed_by_inputs_of_another_kind(folder: Path) -> None:
-    write_table(folder / "t.parquet", {"s": [1.0, 2.0] * 8, "b": ["u", "v"] * 8})
-    Mechanism([[0.5, 0.5], [0.5, 0.5]], [1, 2], ["x", "y"]).save(folder / "noise.json")
-    said = run("apply noise.json t.parquet --column s --assess -o out.csv").stdout
-    assert "0.693147181 nats" in said.splitlines()[-1]
-    alike = Mechanism([[0.5, 0.5], [0.5, 0.5]], ["1.0", "2.0"], ["x", "y"])  # read as the text of the cells
-    alike.save(folder / "noise.json")
-    assert said == run("apply noise.json t.parquet --column s --assess -o out.csv").stdout
-
-
 def test_standard_input_and_output(folder: Path, people: Path) -> None:
     data = people.read_bytes()
     assert run("count - --column level", data).stdout.startswith("level,count\n")

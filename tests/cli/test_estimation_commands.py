@@ -54,22 +54,6 @@ def test_people_of_a_sample_have_weights(tmp_path: Path) -> None:
     assert "--weight" in run("estimate", stored, "--counts", data, "--weight", "weight", code=2).output
 
 
-def test_released_columns_are_estimated_together(tmp_path: Path) -> None:
-    response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
-    cross_mechanism(response, ["f", "m"]).save(tmp_path / "both.csv")
-    rows = "no,1,f\n" * 30 + "yes,2,f\n" * 20 + "no,3,m\n" * 20 + "yes,4,m\n" * 30
-    data = write(tmp_path, "d.csv", "smokes,id,sex\n" + rows)
-    columns = ["--column", "smokes", "--column", "sex"]
-    found = json.loads(run("estimate", tmp_path / "both.csv", "--data", data, *columns, "--json").stdout)
-    assert [row["estimate"] for row in found["estimates"]] == pytest.approx([0.35, 0.15, 0.15, 0.35])
-    assert found["estimates"][1]["letter"] == ["no", "m"]
-    counts = write(tmp_path, "c.csv", "smokes,sex,count\nno,f,30\nyes,f,20\nno,m,20\nyes,m,30\n")
-    options: list[str | Path] = ["--counts", counts, "--workload", "marginals", "--json"]
-    sums = json.loads(run("estimate", tmp_path / "both.csv", *options).stdout)
-    assert [row["estimate"] for row in sums["estimates"]] == pytest.approx([0.5] * 4)
-    assert "is none of" in run("estimate", tmp_path / "both.csv", "--data", data, *columns[:2], code=2).output
-
-
 def test_columns_with_mechanisms_of_their_own_and_clear_ones_give_the_cross_table(tmp_path: Path) -> None:
     """The same as through the product mechanism, in one command."""
     first = write(tmp_path, "a.csv", "smokes,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
@@ -142,15 +126,6 @@ def test_samples_are_read_by_their_labels(tmp_path: Path, order: tuple[int, int]
     ):
         write(tmp_path, "t.csv", text + "\n")
         assert message in run(*audit, code=2).output
-
-
-def test_counts_of_files_are_of_outputs_by_name(tmp_path: Path) -> None:
-    stored = write(tmp_path, "m.json", mechanism())
-    for text, message in (
-        ("level,count\nb,35\nb,25\na,40\n", "'b' stands twice"),
-        ("level,count\nb,35\nx,25\n", "'x' is none of"),
-    ):
-        assert message in run("estimate", stored, "--counts", write(tmp_path, "c.csv", text), code=2).output
 
 
 def test_people_are_planned_for_and_other_files_refused(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from cli.hostile import mechanism, refused, write
 from commands import run
 
 from pmlopt import Mechanism
-from pmlopt.core.arrays import Positions
 
 SKEWED = [[0.9, 0.1], [0.1, 0.9]]
 LEVEL = math.log(5)
@@ -37,14 +36,6 @@ def test_an_audit_pairs_by_labels_alone(folder: Path, inputs: list[object] | Non
         assert "(0, 1)" in refused(folder, " ".join(audit))
 
 
-def test_designs_keep_the_letters_of_the_prior(folder: Path) -> None:
-    run(*["design", "--prior", "numbers.csv", "--epsilon", "1", "--utility", "hamming", "-o", "out.json"])
-    assert Mechanism.load(folder / "out.json").inputs == (1, 2, 3)
-    run(*["solve", "small.toml", "-o", "unnamed.json"])
-    assert isinstance(Mechanism.load(folder / "unnamed.json").inputs, Positions)
-    run(*["audit", "unnamed.json", "--prior", "p.csv"])
-
-
 # ---------------------------------------------------------------- outputs
 
 
@@ -54,14 +45,6 @@ def test_outputs_that_read_like_letters_are_those_letters(folder: Path) -> None:
     with_word = json.loads(run(*design, "--outputs", "1,2,3,unknown", "--json"))
     assert with_word["mechanism"]["outputs"] == [1, 2, 3, "unknown"]
     assert with_word["value"] == pytest.approx(0.0, abs=1e-9)  # every letter is told as it is
-
-
-def test_text_letters_that_look_like_numbers_stay_text(folder: Path) -> None:
-    write(folder, "mixed.csv", "letter,count\n1,40\n2,30\nnone,20\n")
-    design = ["design", "--prior", "mixed.csv", "--epsilon", 9, "--utility", "hamming"]
-    found = json.loads(run(*design, "--outputs", "1,2,none", "--json"))
-    assert found["mechanism"]["outputs"] == ["1", "2", "none"]
-    assert found["value"] == pytest.approx(0.0, abs=1e-9)
 
 
 def test_outputs_that_the_file_could_not_hold_are_refused_before_solving(folder: Path) -> None:
@@ -84,14 +67,6 @@ def test_a_label_prints_no_line_of_its_own_and_no_codes(folder: Path, label: str
         assert not any(line.startswith("The claim holds") for line in text.splitlines())
         assert all(character.isprintable() for character in text.replace("\n", ""))
     assert len(shown[0].splitlines()) == 1 + 7 + 4  # a title, a table of levels, a table of outputs
-
-
-def test_labels_of_a_prior_are_shown_in_one_line(folder: Path) -> None:
-    with (folder / "odd.csv").open("w", newline="") as stream:
-        csv.writer(stream).writerows([["letter", "count"], [HOSTILE, 2], [CODES.replace("\r", ""), 1]])
-    text = run(*["design", "--prior", "odd.csv", "--epsilon", "0.1", "--utility", "hamming"])
-    assert not any(line.startswith("The claim holds") for line in text.splitlines())
-    assert all(character.isprintable() for character in text.replace("\n", ""))
 
 
 def test_names_of_files_are_shown_in_one_line(folder: Path) -> None:

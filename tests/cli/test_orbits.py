@@ -71,16 +71,6 @@ def test_a_circle_is_designed_and_released(bits: Path) -> None:
     assert max(min((y - k) % 8, (k - y) % 8) for k, y in enumerate(hours)) <= 2
 
 
-def test_other_requirements_go_by_orbits(bits: Path) -> None:
-    table = ("--prior", bits, "--records", 4, "--utility", "hamming", "--epsilon", 1)
-    values = [
-        json.loads(run("design", *table, *more, "--json"))["value"]
-        for more in ((), ("--radius", "0.1"), ("--privacy", "ldp"))
-    ]
-    assert values == sorted(values)
-    assert values[0] < values[-1]
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 
 import highspy
 import pytest
-from cli.hostile import GOOD, contents, mechanism, refused, write
+from cli.hostile import contents, mechanism, refused, write
 from commands import run
 
 import pmlopt
@@ -121,22 +121,13 @@ def test_a_folder_that_is_gone_exits_with_2(tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     script = "import os, sys\nos.rmdir(os.getcwd())\nfrom pmlopt.cli import main\nmain(sys.argv[1:])"
-    for arguments in (
-        ["design", "--prior", "p.csv", "--epsilon", "1", "--utility", "hamming", "-o", "out.csv"],
-        ["sweep", "--prior", str(write(tmp_path, "p.csv", GOOD["p.csv"])), "--epsilon", "1,2",
-         "--utility", "hamming", "-o", "out.csv"],
-    ):  # fmt: skip
-        ended = subprocess.run(
-            [sys.executable, "-c", script, *arguments],
-            cwd=gone,
-            env=ENVIRONMENT,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert ended.returncode == 2
-        assert ended.stderr.startswith("pmlopt: ")
-        gone.mkdir()
+    arguments = [*DESIGN.split(), "-o", "out.csv"]
+    ended = subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        cwd=gone, env=ENVIRONMENT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ended.returncode == 2
+    assert ended.stderr.startswith("pmlopt: ")
 
 
 def test_a_name_as_long_as_can_be_is_written(folder: Path) -> None:
@@ -148,11 +139,10 @@ def test_a_name_as_long_as_can_be_is_written(folder: Path) -> None:
 # ---------------------------------------------------------------- standard output
 
 
-@pytest.mark.parametrize("solver", ["highs", "highs-ipm"])
-def test_what_a_program_reads_is_the_result_alone(folder: Path, solver: str) -> None:
+def test_what_a_program_reads_is_the_result_alone(folder: Path) -> None:
     """A solver may write notices to the same stream, below Python: a process of its own shows them."""
-    done = process(*DESIGN.split(), "--solver", solver, "--json", stdout=subprocess.PIPE, cwd=folder)
-    assert json.loads(done.stdout)["solver"] == solver
+    done = process(*DESIGN.split(), "--solver", "highs", "--json", stdout=subprocess.PIPE, cwd=folder)
+    assert json.loads(done.stdout)["solver"] == "highs"
 
 
 # ---------------------------------------------------------------- the MPS format
@@ -216,12 +206,11 @@ runpy.run_module("pmlopt", run_name="__main__")
 
 
 @POSIX
-@pytest.mark.parametrize("workers", ["1", "2"])
-def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path, workers: str) -> None:
+def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path) -> None:
     arguments = ["sweep", "--prior", "p.csv", "--epsilon", "0.1:2:60", "--utility", "hamming", "-o", "t.csv"]
     part = folder / "t.csv.part"
     with subprocess.Popen(
-        [sys.executable, "-c", HEEDING, *arguments, "--workers", workers],
+        [sys.executable, "-c", HEEDING, *arguments],
         env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as running:  # fmt: skip
         end = time.monotonic() + 60
@@ -233,7 +222,7 @@ def test_a_sweep_that_the_keyboard_interrupts_goes_on(folder: Path, workers: str
         _, said = running.communicate(timeout=30)
     assert running.returncode == INTERRUPTED
     assert "the same command goes on" in said
-    assert workers != "1" or "Traceback" not in said  # a worker that only begins may complain
+    assert "Traceback" not in said
     assert 3 < len(part.read_text().splitlines()) < 60
     assert "t.csv.lock" not in contents(folder)
     run(*arguments)

@@ -15,14 +15,14 @@ import numpy as np
 import pytest
 from cli.hostile import ABOUT, write
 from cli.hostile import mechanism as told
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from strategies import MODEST, mechanisms
 
 from pmlopt import PML, ExpectedLoss, design
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, labels_from_text
-from pmlopt.core.files import MatrixFile, read_letters, read_matrix, write_matrix
+from pmlopt.core.files import read_letters, read_matrix
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, PmloptError
 
@@ -31,13 +31,13 @@ MATRIX = np.array([[0.1, 0.2, 0.7], [1 / 3, 1 / 3, 1 - 2 / 3]])
 OUTPUTS = ("low", "mid", "high")
 
 
-def example() -> Mechanism:
+def labelled() -> Mechanism:
     return Mechanism(MATRIX, ["no", "yes"], OUTPUTS)
 
 
 def saved(folder: Path, ending: str) -> Path:
     path = folder / f"mechanism{ending}"
-    example().save(path)
+    labelled().save(path)
     return path
 
 
@@ -53,94 +53,65 @@ def names_in(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
+KEPT: list[tuple[Any, Any]] = [
+    ("no", "yes"), (0, 1), (-5, 12), (0.5, 1e-30), (0.1, -0.25), ("01", "2"), ("1e3", "x"), ("+1", "-1"),
+    (" 1", "2"), ("1_000", "2"), ("comma, here", 'quote " here'), ("two\nlines", "tab\there"),
+    ("return\rhere", "x"), ("", " "), ("é", "ß"), (("no", "f"), ("yes", "f")),
+    (("quote ' here", 'and " here'), ("comma, here", "two\nlines")),
+    (("1", 2, 0.5, True), (-1, "x", 1e-30, False)), (((0, 1), "a"), ((0, ("deep", 2)), "a")),
+    ((), ("one",)), ("(1, 2", "x)"),
+]  # fmt: skip
+"""Labels that every kind of file gives back."""
+
+
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize(
-    "labels",
-    [
-        ("no", "yes"),
-        (0, 1),
-        (-5, 12),
-        (0.5, 1e-30),
-        (0.1, -0.25),
-        ("01", "2"),
-        ("1e3", "x"),
-        ("+1", "-1"),
-        (" 1", "2"),
-        ("1_000", "2"),
-        ("comma, here", 'quote " here'),
-        ("two\nlines", "tab\there"),
-        ("return\rhere", "x"),
-        ("", " "),
-        ("é", "ß"),
-        (("no", "f"), ("yes", "f")),
-        (("quote ' here", 'and " here'), ("comma, here", "two\nlines")),
-        (("1", 2, 0.5, True), (-1, "x", 1e-30, False)),
-        (((0, 1), "a"), ((0, ("deep", 2)), "a")),
-        ((), ("one",)),
-        ("(1, 2", "x)"),
-    ],
-)
-def test_save_and_load_give_back_every_bit(tmp_path: Path, ending: str, labels: tuple[Any, Any]) -> None:
+def test_save_and_load_give_back_every_bit(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"m{ending}"
-    first = Mechanism(MATRIX, labels, OUTPUTS)
-    second = Mechanism([[0.5, 0.5], [0.1, 0.9]], ["x", "y"], labels)
-    for mechanism in (first, second):
-        mechanism.save(path)
-        assert_same(Mechanism.load(path), mechanism)
+    for labels in KEPT:
+        first = Mechanism(MATRIX, labels, OUTPUTS)
+        second = Mechanism([[0.5, 0.5], [0.1, 0.9]], ["x", "y"], labels)
+        for mechanism in (first, second):
+            mechanism.save(path)
+            assert_same(Mechanism.load(path), mechanism)
 
 
-@pytest.mark.parametrize("ending", [".json", ".npz"])
-@pytest.mark.parametrize("labels", [("1", "2"), (1, "1"), (1, 2.5), ("nan", "inf"), (True, False)])
-def test_json_and_npz_keep_the_kind_of_each_label(
-    tmp_path: Path, ending: str, labels: tuple[Any, Any]
-) -> None:
-    path = tmp_path / f"m{ending}"
-    mechanism = Mechanism(np.eye(2), labels, labels)
-    mechanism.save(path)
-    assert_same(Mechanism.load(path), mechanism)
-
-
-@pytest.mark.parametrize(
-    "labels",
-    [(1, 2.5), (1, "a"), (1, "1"), (True, False), (None, "a"), ((1, 2), (3, 4))],
-)
-def test_csv_keeps_the_labels_or_refuses_them(tmp_path: Path, labels: tuple[Any, Any]) -> None:
-    path = tmp_path / "m.csv"
-    mechanism = Mechanism(np.eye(2), labels)
-    try:
-        mechanism.save(path)
-    except FileFormatError:
-        assert names_in(tmp_path) == []
-    else:
-        assert Mechanism.load(path).inputs == labels
-
-
-@pytest.mark.parametrize("labels", [("(1, 2)", "(3, 4)"), ((1, "a"), "b"), ((float("inf"),), (1,))])
-def test_csv_refuses_labels_that_it_would_give_back_as_others(
-    tmp_path: Path, labels: tuple[Any, Any]
-) -> None:
-    with pytest.raises(FileFormatError, match="back as"):
-        Mechanism(np.eye(2), labels).save(tmp_path / "m.csv")
-    assert names_in(tmp_path) == []
-
-
+SCALARS = st.text(max_size=3) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
 LABELS = st.recursive(
-    st.text(max_size=3) | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.booleans(),
-    lambda parts: st.lists(parts, max_size=3).map(tuple),
-    max_leaves=6,
+    SCALARS | st.booleans(), lambda parts: st.lists(parts, max_size=3).map(tuple), max_leaves=6
 )
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@given(labels=st.lists(st.lists(LABELS, max_size=3).map(tuple), min_size=2, max_size=2, unique=True))
+@given(labels=st.lists(LABELS, min_size=2, max_size=2, unique=True), matrix=mechanisms(2))
+@example(labels=[1, 2.5], matrix=np.eye(2))
+@example(labels=[1, "1"], matrix=np.eye(2))
+@example(labels=["nan", "inf"], matrix=np.eye(2))
+@example(labels=[True, False], matrix=np.eye(2))
+@example(labels=["(1, 2)", "(3, 4)"], matrix=np.eye(2))
+@example(labels=[(1, "a"), "b"], matrix=np.eye(2))
 @MODEST
-def test_every_tuple_survives(
-    tmp_path_factory: pytest.TempPathFactory, ending: str, labels: list[tuple[Any, ...]]
+def test_labels_come_back_as_they_were_or_nothing_is_written(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, labels: list[Any], matrix: FloatArray
 ) -> None:
-    path = tmp_path_factory.mktemp("tuples") / f"m{ending}"
-    Mechanism(np.eye(2), labels).save(path)
-    back = Mechanism.load(path)
-    assert repr(back.inputs) == repr(tuple(labels))  # unlike ==, it tells 1 from True
+    folder = tmp_path_factory.mktemp("labels")
+    mechanism = Mechanism(matrix, labels)
+    try:
+        mechanism.save(folder / f"m{ending}")
+    except FileFormatError:
+        assert ending == ".csv"
+        assert not all(isinstance(label, tuple) for label in labels)
+        assert names_in(folder) == []
+    else:
+        assert_same(Mechanism.load(folder / f"m{ending}"), mechanism)
+        assert repr(Mechanism.load(folder / f"m{ending}").inputs) == repr(tuple(labels))  # tells 1 from True
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+@pytest.mark.parametrize("labels", [[(1, None), (3, 4)], [(float("inf"),), (1,)]])
+def test_labels_that_no_file_holds_are_refused(tmp_path: Path, ending: str, labels: list[Any]) -> None:
+    with pytest.raises(FileFormatError):
+        Mechanism(np.eye(2), labels).save(tmp_path / f"m{ending}")
+    assert names_in(tmp_path) == []
 
 
 @pytest.mark.parametrize(
@@ -166,55 +137,20 @@ def test_csv_reads_numbers_written_as_python_writes_them_as_numbers(tmp_path: Pa
     assert (mechanism.inputs, mechanism.outputs) == ((0.5, 1.5), (1, 2))
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-@given(data=st.data())
-@MODEST
-def test_every_matrix_and_text_label_survives(
-    tmp_path_factory: pytest.TempPathFactory, ending: str, data: st.DataObject
-) -> None:
-    matrix: FloatArray = data.draw(mechanisms(2))
-    labels = data.draw(
-        st.lists(st.text(max_size=4).map(lambda t: "x" + t), min_size=2, max_size=2, unique=True)
-    )
-    path = tmp_path_factory.mktemp("survives") / f"m{ending}"
-    mechanism = Mechanism(matrix, labels)
-    mechanism.save(path)
-    assert_same(Mechanism.load(path), mechanism)
-
-
-@pytest.mark.parametrize("ending", [".json", ".npz"])
-def test_infinite_labels_are_kept_or_refused(tmp_path: Path, ending: str) -> None:
-    mechanism = Mechanism(np.eye(2), [0.0, float("inf")])
-    path = tmp_path / f"m{ending}"
-    try:
-        mechanism.save(path)
-    except FileFormatError:
-        assert names_in(tmp_path) == []
-    else:
-        assert_same(Mechanism.load(path), mechanism)
-
-
-@pytest.mark.parametrize("ending", [".json", ".npz"])
-def test_labels_that_are_neither_text_nor_number_are_refused(tmp_path: Path, ending: str) -> None:
-    with pytest.raises(FileFormatError, match=r"\(1, None\).*text or numbers"):
-        Mechanism(np.eye(2), [(1, None), (3, 4)]).save(tmp_path / f"m{ending}")
-    assert names_in(tmp_path) == []
-
-
 @pytest.mark.parametrize("metadata", [{"x": float("nan")}, {"x": object()}])
 @pytest.mark.parametrize("ending", [".json", ".npz"])
 def test_metadata_that_json_cannot_hold_is_refused(
     tmp_path: Path, ending: str, metadata: dict[str, Any]
 ) -> None:
     with pytest.raises(PmloptError):
-        example().save(tmp_path / f"m{ending}", metadata)
+        labelled().save(tmp_path / f"m{ending}", metadata)
     assert names_in(tmp_path) == []
 
 
 @pytest.mark.parametrize("ending", [".json", ".npz"])
 def test_metadata_is_kept(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"m{ending}"
-    example().save(path, {"epsilon": np.float64(0.1), "levels": np.array([1, 2]), "note": "é"})
+    labelled().save(path, {"epsilon": np.float64(0.1), "levels": np.array([1, 2]), "note": "é"})
     assert read_matrix(path).metadata == {"epsilon": 0.1, "levels": [1, 2], "note": "é"}
 
 
@@ -230,8 +166,8 @@ def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path: Path, ending
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_endings_in_capitals_and_paths_as_text_are_fine(tmp_path: Path, ending: str) -> None:
     path = str(tmp_path / f"M{ending.upper()}")
-    example().save(path)
-    assert_same(Mechanism.load(path), example())
+    labelled().save(path)
+    assert_same(Mechanism.load(path), labelled())
 
 
 class FullDisk(io.BufferedWriter):
@@ -265,37 +201,17 @@ FAILURES = [
 
 @pytest.mark.parametrize(("owner", "name", "failing", "error"), FAILURES)
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_failed_save_leaves_nothing_behind(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    ending: str,
-    owner: Any,
-    name: str,
-    failing: Callable[..., Any],
-    error: type[BaseException],
-) -> None:
-    with monkeypatch.context() as patch:
-        patch.setattr(owner, name, failing)
-        with pytest.raises(error):
-            example().save(tmp_path / f"new{ending}")
-    assert names_in(tmp_path) == []
-
-
-@pytest.mark.parametrize(("owner", "name", "failing", "error"), FAILURES)
-def test_a_failed_save_keeps_the_old_file(
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    owner: Any,
-    name: str,
-    failing: Callable[..., Any],
-    error: type[BaseException],
-) -> None:
-    path = saved(tmp_path, ".json")
+def test_a_failed_save_leaves_everything_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, owner: Any, name: str,
+    failing: Callable[..., Any], error: type[BaseException],
+) -> None:  # fmt: skip
+    path = saved(tmp_path, ending)
     before = path.read_bytes()
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, failing)
-        with pytest.raises(error):
-            Mechanism([[1.0]]).save(path)
+        for target in (path, tmp_path / f"new{ending}"):
+            with pytest.raises(error):
+                Mechanism([[1.0]]).save(target)
     assert path.read_bytes() == before
     assert names_in(tmp_path) == [path.name]
 
@@ -303,13 +219,13 @@ def test_a_failed_save_keeps_the_old_file(
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_saving_where_no_file_can_be_is_told(tmp_path: Path, ending: str) -> None:
     with pytest.raises(FileFormatError, match=r"missing.*cannot be written"):
-        example().save(tmp_path / "missing" / f"m{ending}")
+        labelled().save(tmp_path / "missing" / f"m{ending}")
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(FileFormatError, match="cannot be written"):
-        example().save(tmp_path / "file" / f"m{ending}")
+        labelled().save(tmp_path / "file" / f"m{ending}")
     (tmp_path / f"folder{ending}").mkdir()
     with pytest.raises(FileFormatError, match="cannot be written"):
-        example().save(tmp_path / f"folder{ending}")
+        labelled().save(tmp_path / f"folder{ending}")
     assert names_in(tmp_path) == ["file", f"folder{ending}"]
 
 
@@ -318,14 +234,14 @@ def test_saving_to_a_read_only_folder_is_told(tmp_path: Path) -> None:
     folder = tmp_path / "locked"
     folder.mkdir(mode=0o500)
     with pytest.raises(FileFormatError, match="Permission denied"):
-        example().save(folder / "m.csv")
+        labelled().save(folder / "m.csv")
     assert names_in(folder) == []
 
 
 @pytest.mark.parametrize("name", ["m.txt", "m", "m.csv.gz", ".csv"])
 def test_other_endings_are_refused_with_the_known_ones(tmp_path: Path, name: str) -> None:
     with pytest.raises(FileFormatError, match=r"\.csv, \.json, \.npz"):
-        example().save(tmp_path / name)
+        labelled().save(tmp_path / name)
     with pytest.raises(FileFormatError, match=r"\.csv, \.json, \.npz"):
         Mechanism.load(tmp_path / name)
     assert names_in(tmp_path) == []
@@ -340,39 +256,19 @@ def test_files_that_are_not_there_are_told(tmp_path: Path, ending: str) -> None:
         Mechanism.load(tmp_path / f"folder{ending}")
 
 
-@pytest.mark.parametrize("ending", [".json", ".npz"])
-def test_a_cut_file_is_told_at_every_byte(tmp_path: Path, ending: str) -> None:
-    path = saved(tmp_path, ending)
-    content = path.read_bytes()
-    end = len(content.rstrip(b"\n")) if ending == ".json" else len(content)
-    for size in range(0, end, 3):
-        path.write_bytes(content[:size])
-        with pytest.raises(FileFormatError, match="mechanism"):
-            Mechanism.load(path)
-
-
 CSV = b",low,high\nno,0.25,0.75\nyes,0.5,0.5\n"
 
 
-def test_the_whole_csv_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    path.write_bytes(CSV)
-    assert Mechanism.load(path).matrix.tolist() == [[0.25, 0.75], [0.5, 0.5]]
-
-
-ROW_END = CSV.index(b"\nyes")
-
-
-@pytest.mark.parametrize(
-    "size",
-    # a cut at the end of a row cannot be seen, nor one of the last line break
-    [size for size in range(len(CSV) - 1) if size not in (ROW_END, ROW_END + 1)],
-)
-def test_a_cut_csv_is_told(tmp_path: Path, size: int) -> None:
-    path = tmp_path / "m.csv"
-    path.write_bytes(CSV[:size])
-    with pytest.raises(FileFormatError, match=r"m\.csv"):
-        Mechanism.load(path)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_cut_file_is_told_at_every_byte(tmp_path: Path, ending: str) -> None:
+    path = saved(tmp_path, ending)
+    content = CSV if ending == ".csv" else path.read_bytes().rstrip(b"\n")
+    ends = range(0, len(content.rstrip()), 1 if ending == ".csv" else 3)
+    row = CSV.index(b"\nyes")  # a cut at the end of a row cannot be seen
+    for size in (size for size in ends if ending != ".csv" or size not in (row, row + 1)):
+        path.write_bytes(content[:size])
+        with pytest.raises(FileFormatError, match="mechanism"):
+            Mechanism.load(path)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -419,12 +315,6 @@ def promising(shape: tuple[int, ...]) -> bytes:
     return stream.getvalue()
 
 
-def test_the_json_format_is_what_the_broken_ones_below_are_made_of(tmp_path: Path) -> None:
-    path = tmp_path / "m.json"
-    path.write_text(told())
-    assert Mechanism.load(path).matrix[0].tolist() == [0.5, 0.25, 0.25]
-
-
 NAN, EYE = float("nan"), np.eye(3)
 BROKEN: dict[str, list[tuple[str | bytes, str]]] = {
     ".csv": [
@@ -454,35 +344,23 @@ BROKEN: dict[str, list[tuple[str | bytes, str]]] = {
         (told(outputs=[NAN, NAN, NAN]), "not a whole JSON"),
         (told().replace('"metadata": {}', '"metadata": {"a": 1, "a": 2}'), "the key 'a' twice"),
         (told(version=2), "has version 2"),
-        (told(version=True), "has version True"),
-        (told(version="3"), "has version '3'"),
         (told(version=None), "has version None"),
         (told(format="other"), "has format 'other'"),
-        (told(format=None), "has format None"),
         ("[1, 2]", "format"),
-        ("1", "format"),
-        (told(colour="red"), "colour is not a known key"),
         *((told(**{key: None}), f"lacks the key '{key}'")
           for key in ("matrix", "inputs", "outputs", "unnamed", "metadata")),
         (told(inputs="abc"), r"inputs is 'abc': it must be a list"),
         (told(inputs=["a", "a", "b"]), "stands twice"),
         (told(inputs=["a", "b"]), "2 labels for 3"),
         (told(inputs=[{}, {}, {}]), r"inputs\[0\] is {}"),
-        (told(inputs=[[{}], [{}], [{}]]), r"inputs\[0\]\[0\] is {}"),
         (told(unnamed=["inputs"]), "they are not unnamed"),
         (told(unnamed=["rows"]), r"unnamed\[0\] is 'rows'"),
         (told(unnamed="inputs"), "unnamed is 'inputs'"),
-        (told(unnamed=[[]]), r"unnamed\[0\] is \[\]"),
         (told(metadata=[]), r"metadata is \[\]: it must be a table"),
         (told(matrix="eye"), "matrix is 'eye': it must be a list"),
-        (told(matrix=1), "matrix is 1"),
-        (told(matrix={"a": 1}), "matrix is {'a': 1}"),
         (told(matrix=[]), "at least one entry"),
         (told(matrix=[["a"] * 3] * 3), r"matrix\[0\]\[0\] is 'a'"),
         (told(matrix=[[True, False, False]] * 3), r"matrix\[0\]\[0\] is True"),
-        (told(matrix=[[None] * 3] * 3), r"matrix\[0\]\[0\] is None"),
-        (told(matrix=[[1.0], [0.5, 0.5], [1.0]]), r"matrix\[1\] has 2 entries"),
-        (told(matrix=[[[1.0]]]), r"matrix\[0\]\[0\] is \[1.0\]"),
         (told().replace("[[0.5", "[" * 400 + "0.5"), r"whole JSON"),
         (told(matrix=[[10**400, 0, 0]] * 3), r"matrix\[0\]\[0\]"),
         (told(matrix=[[-0.5, 1, 0.5]] * 3), r"matrix\[0\]\[0\] is -0.5"),
@@ -515,15 +393,6 @@ def test_broken_files_are_told_with_their_place(tmp_path: Path, ending: str) -> 
         path = write(tmp_path, f"m{ending}", content)
         with pytest.raises(FileFormatError, match=f"(?s)m{ending}.*{message}"):
             Mechanism.load(path)
-
-
-def test_a_matrix_file_gives_back_matrix_and_metadata(tmp_path: Path) -> None:
-    path = tmp_path / "m.npz"
-    write_matrix(path, MatrixFile(MATRIX, ("a", "b"), OUTPUTS, {"k": 1}))
-    back = read_matrix(path)
-    path.unlink()
-    assert back.matrix.tobytes() == MATRIX.tobytes()
-    assert back.metadata == {"k": 1}
 
 
 def test_overwriting_keeps_the_permissions_and_the_link(tmp_path: Path) -> None:

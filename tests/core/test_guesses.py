@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import pmlopt
-from pmlopt import PML, Mechanism, Prior, Program, Result, audit, design, solve, sweep
+from pmlopt import PML, Mechanism, Prior, Program, Result, audit, design, solve
 from pmlopt.errors import MechanismError
 
 PRIOR = Prior([0.4, 0.35, 0.25], ["a", "b", "c"])
@@ -43,8 +43,3 @@ def test_a_prior_has_a_length_and_comes_first() -> None:
     assert len(PRIOR) == 3
     with pytest.raises(MechanismError, match="the prior comes first"):
         audit(solve(PROGRAM).mechanism, PRIOR)  # type: ignore[arg-type]
-
-
-def test_a_sweep_takes_the_values_of_an_only_argument() -> None:
-    table = sweep(lambda epsilon: design(PRIOR, PML(epsilon), "hamming"), [0.2, 0.4])
-    assert [row.point for row in table.rows] == [{"epsilon": 0.2}, {"epsilon": 0.4}]

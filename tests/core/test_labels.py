@@ -18,32 +18,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from strategies import MODEST
 
-from pmlopt import Box, ExpectedLoss, L1Ball, Mechanism, Prior, leakage_level
+from pmlopt import Box, L1Ball, Mechanism, Prior
 from pmlopt.core.arrays import Positions, labels_from_text, labels_of, subset_of
 from pmlopt.data.mechanism import paired
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 
 SKEWED = [[0.9, 0.1], [0.1, 0.9]]
 NAN = float("nan")
-
-
-@pytest.mark.parametrize("labels", [(1, 0), ("1", "0"), ("0", "1"), ("yes", "no"), (0.5, 1.5)])
-def test_labels_zero_to_n_are_labels_and_not_positions(labels: tuple[Any, ...]) -> None:
-    numbered = Prior.from_counts({0: 90, 1: 10})
-    with pytest.raises(MechanismError, match=r"\(0, 1\)"):
-        leakage_level(numbered, Mechanism(SKEWED, labels))
-    with pytest.raises(MechanismError, match=r"\(0, 1\)"):
-        leakage_level(Prior([0.9, 0.1], labels), Mechanism(SKEWED, [0, 1]))
-
-
-def test_the_level_under_labels_in_another_order_is_that_of_the_reordered_prior() -> None:
-    """P(Y=0) = .9 * .1 + .1 * .9 = 0.18 and P(Y=1) = 0.82, so that the level is log(.9 / .18) = log 5."""
-    turned = Mechanism(SKEWED, [1, 0])
-    with pytest.raises(MechanismError, match="reorder"):
-        leakage_level(Prior.from_counts({0: 90, 1: 10}), turned)
-    prior = Prior.from_counts({0: 90, 1: 10}).reordered(turned.inputs)
-    assert prior.counts == (10, 90)
-    assert leakage_level(prior, turned) == pytest.approx(math.log(5), abs=1e-14)
 
 
 def test_text_beside_numbers_is_refused_with_both_shown() -> None:
@@ -86,21 +67,6 @@ def test_sets_of_priors_keep_their_labels_apart() -> None:
     assert L1Ball([0.9, 0.1], 0.1) == L1Ball(Prior([0.9, 0.1]), 0.1)
 
 
-def test_channels_after_a_mechanism_match_its_outputs() -> None:
-    named = Mechanism(SKEWED, outputs=[0, 1])
-    with pytest.raises(MechanismError, match="another order"):
-        named.post_process(Mechanism(np.eye(2), [1, 0]))
-    assert Mechanism(SKEWED).post_process(Mechanism(np.eye(2), [1, 0])).matrix.tolist() == SKEWED
-
-
-def test_losses_see_the_labels_of_a_prior_that_are_numbers() -> None:
-    differs = ExpectedLoss(lambda x, y: float(x != y))
-    prior = Prior([0.25, 0.75], labels=[1, 0])
-    assert differs.value(prior, Mechanism(np.eye(2), outputs=[1, 0])) == 0.0
-    assert differs.value(prior, Mechanism(np.eye(2), outputs=[0, 1])) == 1.0
-    assert differs.value(Prior([0.25, 0.75], labels=[0, 1]), Mechanism(np.eye(2), outputs=[0, 1])) == 0.0
-
-
 # ---------------------------------------------------------------- positions travel
 
 
@@ -129,11 +95,6 @@ def test_positions_that_are_chosen_or_reordered_become_labels() -> None:
 def test_a_prior_with_labels_has_no_order_of_positions() -> None:
     with pytest.raises(PriorError, match="no labels"):
         Prior([0.25, 0.75], labels=[1, 0]).reordered(Positions(2))
-
-
-def test_positions_of_another_number_are_refused() -> None:
-    with pytest.raises(PriorError, match="3 labels for 2 letters"):
-        Prior([0.5, 0.5], labels=Positions(3))
 
 
 # ---------------------------------------------------------------- labels that equal nothing
@@ -170,10 +131,6 @@ def test_labels_come_in_an_order(labels: Any) -> None:
         Prior([0.5, 0.5], labels=labels)
 
 
-def test_the_keys_of_a_table_have_an_order() -> None:
-    assert Prior([0.25, 0.75], labels={"b": 1, "a": 2}.keys()).labels == ("b", "a")
-
-
 def test_messages_about_many_labels_are_short() -> None:
     many = [f"letter {i}" for i in range(10_000)]
     for other in (many[::-1], [*many[:-1], "other"], list(range(10_000))):
@@ -199,14 +156,6 @@ def test_files_tell_labels_from_positions(tmp_path: Path, ending: str, inputs: A
     loaded = Mechanism.load(path)
     assert isinstance(loaded.inputs, Positions) == (inputs is None)
     assert isinstance(loaded.outputs, Positions) == (outputs is None)
-
-
-def test_a_csv_gives_labels(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    Mechanism(SKEWED).save(path)
-    assert not isinstance(Mechanism.load(path).inputs, Positions)
-    with pytest.raises(MechanismError, match="differ"):
-        paired(Prior([0.5, 0.5], ["a", "b"]), Mechanism.load(path))
 
 
 @pytest.mark.parametrize(

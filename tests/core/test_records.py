@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import json
 import math
-import tomllib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -55,7 +54,6 @@ from pmlopt.core.records import (
     plain,
     read,
     same,
-    toml_text,
 )
 from pmlopt.core.schemas import definitions
 from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, ProductPrior
@@ -425,7 +423,7 @@ def test_problem_files_may_leave_out_what_has_a_default() -> None:
     context = Context(complete=False, error=InstanceError)
     data = plain(LIP(0.5, 1.0) & PML(0.25), context)
     assert data["parts"][1] == {"name": "pml", "epsilon": 0.25}
-    again = read(Requirement, tomllib.loads(toml_text(data)), "privacy", context)
+    again = read(Requirement, data, "privacy", context)
     assert again == LIP(0.5, 1.0) & PML(0.25)
     with pytest.raises(InstanceError, match=r"privacy\.parts\[1\] lacks the key 'epsilon'"):
         read(Requirement, {**data, "parts": [data["parts"][0], {"name": "pml"}]}, "privacy", context)

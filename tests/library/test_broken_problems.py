@@ -8,7 +8,7 @@ import pytest
 from commands import write
 from library.problem_files import DESIGN, ENVELOPE, ESTIMATION, LEAST, PRIVACY, RECORD, TRADEOFF, WORST
 
-from pmlopt.errors import InputError, InstanceError, PmloptError
+from pmlopt.errors import InputError, PmloptError
 from pmlopt.library import load
 
 DEEP = 2_000
@@ -54,7 +54,6 @@ BAD: dict[str, Rows] = {
     DESIGN: [
         *HOSTILE,
         (PRIVACY, '{ name = "pml" }', r"params\.privacy lacks the key 'epsilon'"),
-        (PRIVACY, '{ name = "pml", epsilon = "1" }', r"params\.privacy\.epsilon is '1'"),
         (PRIVACY, '{ name = "pml", epsilon = 1, radius = 0.1 }', r"privacy\.radius is not a known key"),
         (PRIVACY, '{ name = "strict", epsilon = 1 }', r"params\.privacy\.name is 'strict': known are"),
         (PRIVACY, '{ name = "lip", lower = 800.0, upper = 1 }', "the lower bound 800"),
@@ -64,13 +63,11 @@ BAD: dict[str, Rows] = {
         ('"pml"', '"pmml"', r"params\.privacy\.name is 'pmml': known are .*ldp"),
         ('"hamming"', '"haming"', r"the utility 'haming' is not known: did you mean 'hamming'"),
         ('"hamming"', "3", r"params\.utility is 3: it must be a table or text"),
-        ('"=="', '"="', r"expected\.relation is '=': it must be one of '==', '<=', '>='"),
         ('"derived"', '"guess"', r"expected\.basis is 'guess'"),
         ("value = 0.375", 'value = "0.375"', r"expected\.value is '0\.375': it must be a number"),
         ("value = 0.375", "value = 0.375\nrtol = 0.1", r"expected\.rtol is 0\.1: it must be from 0 to 0\.01"),
         ("value = 0.375", 'value = 1\nclosed_form = "magic"', r"expected\.closed_form is 'magic'"),
         ('"5/4"', '"five"', r"params\.privacy\.epsilon is .*five.* a positive rational"),
-        ('"5/4"', '"0"', r"params\.privacy\.epsilon is .*'0'"),
         ("log = ", "ln = ", r"params\.privacy\.epsilon is .*'ln'"),
         ('{ log = "5/4" }', "-1.0", r"epsilon must be at least 0 nats, not -1\.0"),
         ("[0.5, 0.5]", "[0.5, 0.6]", r"sum to 1\.1"),
@@ -90,7 +87,6 @@ BAD: dict[str, Rows] = {
             '{ name = "pml", epsilon = 1.0, over = { kind = "box", lower = [0.1, 0.1] } }',
             r"privacy\.over lacks the key 'upper'",
         ),
-        (PRIVACY, "[]", r"params\.privacy is \[\]: it must be a table"),
         (
             PRIVACY,
             '{ name = "all-of", parts = [{ name = "pml", epsilon = 1.0, colour = 1 }] }',
@@ -117,13 +113,10 @@ BAD: dict[str, Rows] = {
         ('id = "small"', 'id = "large"', r"id is 'large' and the file's name 'small'"),
         ("[source]", "[sauce]", r"sauce is not a known key: did you mean 'source'"),
         ("where =", "wher =", r"source\.wher is not a known key"),
-        ("builder = ", "colour = 1\nbuilder = ", r"colour is not a known key"),
-        ("[expected]", "[expected", r"is not a whole TOML file"),
     ],
     WORST: [
         ("threshold = 2", "", r"params\.threshold is missing"),
         ("threshold = 2", "threshold = 2.5", r"params\.threshold is 2\.5: it must be a whole number"),
-        ("threshold = 2", "threshold = true", r"params\.threshold is True"),
         ("threshold = 2", "threshold = 2\nthreshhold = 2", r"params\.threshhold .*mean 'threshold'"),
         ("order = ", "ordre = ", r"params\.ordre is not a known key: did you mean 'order'"),
         ("[[3, 2, 1], [1, 3, 2], [2, 1, 3]]", "3", r"params\.order is 3: it must be a list"),
@@ -134,7 +127,6 @@ BAD: dict[str, Rows] = {
         ),
         ("[1, 3, 2]", "[1, 3]", r"params\.order\[1\] has 2 entries"),
         ("[1, 3, 2]", '[1, "a", 2]', r"params\.order\[1\]\[1\] is 'a'"),
-        ("[1, 3, 2]", "[1, nan, 2]", r"params\.order\[1\]\[1\] is nan"),
         ("[params]", '[params]\nutility = "hamming"', r"params\.utility is not a known"),
         (
             "value = 0",
@@ -145,7 +137,6 @@ BAD: dict[str, Rows] = {
     LEAST: [
         ('"match"', '"mach"', r"the utility 'mach' is not known: did you mean 'match'"),
         ("expected = 0.5", 'expected = "0.5"', r"params\.expected is '0\.5': it must be a number"),
-        ("expected = 0.5", "worst = [1]", r"params\.worst is \[1\]: it must be a number"),
         ("value = 0", 'closed_form = "binary"\nvalue = 0', r"none, for none is known here"),
         ("expected = 0.5", "privacy = { pml = 1.0 }\nworst = 1", r"params\.privacy is not a known"),
     ],
@@ -172,14 +163,11 @@ BAD: dict[str, Rows] = {
     TRADEOFF: [
         ("distortion = 0.25", "", r"params\.distortion is missing"),
         ("distortion = 0.25", "leakage = 0.25", r"params\.leakage is not a known key"),
-        ("distortion = 0.25", 'distortion = "0.25"', r"params\.distortion is '0\.25'"),
         (
             "distortion = 0.25",
             "distortion = 0.25\nloss = [1, 0]",
             r"params\.loss\[0\] is 1: it must be a list",
         ),
-        ("entropy = 0\n", "", r"params\.entropy is missing"),
-        ("parity_leakage", "binary", r"'binary': write one of parity_leakage"),
     ],
     ENVELOPE: [
         ("delta = 0.25", "", "delta"),
@@ -251,19 +239,6 @@ def test_demands_that_no_program_meets_are_refused_by_load_or_by_the_program(
     path = write(tmp_path, text.replace(old, new, 1))
     with pytest.raises(PmloptError):
         load(path).program()
-
-
-def test_bytes_that_are_no_text_are_refused(tmp_path: Path) -> None:
-    path = tmp_path / "small.toml"
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InstanceError, match="is not a whole TOML"):
-        load(path)
-
-
-def test_limits_say_how_far_they_go(tmp_path: Path) -> None:
-    path = write(tmp_path, DESIGN.replace(PRIOR, "prior = { uniform = 30000000 }"))
-    with pytest.raises(InstanceError, match="a file of this length may speak of 10,000 at most"):
-        load(path)
 
 
 def test_a_file_cut_short_anywhere_is_an_error_or_a_whole_problem(tmp_path: Path) -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 from commands import run
 from library.problem_files import ENVELOPE
 
-from pmlopt import envelope, envelope_design, failure_after_processing
+from pmlopt import envelope, envelope_design
 from pmlopt.library import load_all
+from pmlopt.programs import failure_after_processing
 
 BUILDERS = (envelope, failure_after_processing, envelope_design)
 ALL = [instance for instance in load_all() if instance.builder in BUILDERS]

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import numpy as np
 import pytest
-from commands import run, write
+from commands import write
 from library.problem_files import ESTIMATION
 from oracles.columns import extreme_columns
 from oracles.estimation import least_error
 
-from pmlopt import PML, EstimationError, Prior, design, solve
+from pmlopt import EstimationError, solve
 from pmlopt.errors import PmloptError
 from pmlopt.library import Instance, load, load_all
 from pmlopt.library.closed_values import closed_form
@@ -40,12 +39,6 @@ def test_every_instance_agrees_with_what_is_expected_and_an_independent_program(
         assert closed == pytest.approx(expected.value, rel=1e-12)
 
 
-def test_all_kinds_are_in_the_library() -> None:
-    programs = [instance.program() for instance in ALL]
-    assert {program.criterion for program in programs if isinstance(program, EstimationDesign)} == {"A", "D"}
-    assert sum(instance.names_closed_form for instance in ALL) == 2
-
-
 def test_workloads_are_read(tmp_path: Path) -> None:
     program = load(write(tmp_path, ESTIMATION)).program()
     assert isinstance(program, EstimationDesign)
@@ -67,20 +60,3 @@ value = 1.0
 """
     with pytest.raises(PmloptError, match="is for frequencies"):
         load(write(tmp_path, ESTIMATION + text)).closed_value()
-
-
-def test_designs_from_the_shell(tmp_path: Path) -> None:
-    path = tmp_path / "p.csv"
-    path.write_text("letter,count\n1,5\n2,3\n4,2\n")
-    options = ("--prior", path, "--epsilon", "0.7")
-    prior = Prior.from_counts([5, 3, 2], [1, 2, 4])
-    for name, workload in (("estimation-error", None), ("estimation-error:mean", "mean")):
-        found = json.loads(run("design", *options, "--utility", name, "--json"))
-        known = solve(design(prior, PML(0.7), EstimationError(workload))).value
-        assert found["value"] == pytest.approx(known, rel=1e-6)
-    for bad in (
-        ("estimation-error:all",),
-        ("estimation-error", "--minimise"),
-        ("estimation-error", "--outputs", "a,b,c"),
-    ):
-        run("design", *options, "--utility", *bad, code=2)

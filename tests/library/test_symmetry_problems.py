@@ -12,27 +12,18 @@ from oracles import designs as oracles
 from oracles.symmetry import bits_under_hamming
 
 from pmlopt import (
-    LDP,
     PML,
     CirclePrior,
     CoordinateLoss,
     ExpectedGain,
     IIDPrior,
-    InvariantPrior,
     design,
     solve,
 )
-from pmlopt.data.symmetry import SymmetricPrior
 from pmlopt.errors import PmloptError
-from pmlopt.library import Instance, find, load, load_all
+from pmlopt.library import Instance, find, load
 from pmlopt.model.utility import DisplacementLoss
 from pmlopt.programs.linear.program import SymmetricDesign
-
-PROBLEMS = [
-    instance
-    for instance in load_all()
-    if "prior" in instance.arguments and isinstance(instance.prior, SymmetricPrior)
-]
 
 
 def asked(instance: Instance) -> SymmetricDesign:
@@ -100,35 +91,6 @@ def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
     assert (found["prior"].records, found["prior"].law.counts) == (5, (7, 3))
     assert isinstance(found["utility"], CoordinateLoss)
     assert found["utility"].table([(0, 1)], [(1, 1)]).tolist() == [[2.0]]
-
-
-def test_circles_are_read_by_key(tmp_path: Path) -> None:
-    found = read(
-        tmp_path,
-        [
-            '{ kind = "circle", size = 5, reflections = false }',
-            '{ name = "ldp", epsilon = 1.0 }',
-            '{ kind = "displacement-loss", values = [0, 1, 2, 3, 4] }',
-        ],
-    )
-    assert isinstance(found["prior"], CirclePrior)
-    assert not found["prior"].reflections
-    assert isinstance(found["utility"], DisplacementLoss)
-    assert found["privacy"] == LDP(1.0)
-
-
-def test_generators_are_read_by_key(tmp_path: Path) -> None:
-    found = read(
-        tmp_path,
-        [
-            turned("{ uniform = 3 }", [2, 1, 0]),
-            '{ name = "pml", epsilon = 1.0, over = { kind = "l1-ball", radius = 0.1 } }',
-            '"match"',
-        ],
-    )
-    assert isinstance(found["prior"], InvariantPrior)
-    assert isinstance(found["privacy"], PML)
-    assert found["privacy"].over is not None
 
 
 def test_a_ball_around_a_table_is_around_its_prior(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from oracles.designs import FloatArray
 from scipy.optimize import linprog
 from scipy.special import xlogy
 
-from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, Status, SubConvex
+from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, SubConvex
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
+from pmlopt.programs import Status
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign

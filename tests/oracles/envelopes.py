@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from pmlopt import Result, Status, envelope, solve
+from pmlopt import Result, envelope, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import PriorLike
 from pmlopt.measures import envelope_bounds
+from pmlopt.programs import Status
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 GAP = 1e-7

@@ -9,7 +9,6 @@ import pytest
 
 from pmlopt import (
     PML,
-    Alternating,
     ExpectedGain,
     Mechanism,
     MutualInformation,
@@ -27,6 +26,7 @@ from pmlopt import (
     worst_case_utility,
 )
 from pmlopt.errors import MechanismError, SolverUnavailableError
+from pmlopt.programs import Alternating
 
 PRIOR = Prior([0.5, 0.3, 0.2], list("abc"))
 GAINS = ExpectedGain(np.eye(3))

@@ -26,7 +26,6 @@ from pmlopt import (
     MutualInformation,
     Prior,
     Result,
-    Status,
     closed_forms,
     design,
     leakage_level,
@@ -43,7 +42,7 @@ from pmlopt.errors import (
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming, squared
-from pmlopt.programs import isolation, solving
+from pmlopt.programs import Status, isolation, solving
 from pmlopt.programs.linear.methods import QUESTION
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Found, Method

@@ -35,7 +35,6 @@ from pmlopt import (
     distortion_leakage,
     envelope,
     envelope_design,
-    failure_after_processing,
     leakage_distortion,
     least_leakage,
     queries,
@@ -45,7 +44,7 @@ from pmlopt import (
 )
 from pmlopt.errors import PmloptError, SolverError
 from pmlopt.model.utility import hamming
-from pmlopt.programs import solving
+from pmlopt.programs import failure_after_processing, solving
 from pmlopt.programs.continuous.methods import Refinement
 from pmlopt.programs.program import Found, Method
 from pmlopt.programs.solving import QUESTIONS

@@ -21,7 +21,6 @@ from sweeps.builders import logged, plain
 
 from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
-from pmlopt.sweeps import table as cells
 from pmlopt.sweeps.grid import points_of
 from pmlopt.sweeps.journal import DEPTH, fingerprint, name_of
 
@@ -30,12 +29,6 @@ def test_all_combinations_with_the_last_name_fastest() -> None:
     points = points_of({"size": [2, 3], "epsilon": np.array([0.1, 0.2])})
     assert [tuple(point.values()) for point in points.all] == [(2, 0.1), (2, 0.2), (3, 0.1), (3, 0.2)]
     assert {type(point["epsilon"]) for point in points.all} == {float}
-
-
-def test_points_may_be_listed_in_any_order_of_their_names() -> None:
-    points = points_of([{"a": 1, "b": 2}, {"b": 3, "a": 1}])
-    assert points.names == ("a", "b")
-    assert [tuple(point.values()) for point in points.all] == [(1, 2), (1, 3)]
 
 
 @pytest.mark.parametrize(
@@ -98,19 +91,6 @@ def test_grids_that_cannot_be_meant(grid: Any, said: str) -> None:
 def test_a_chain_has_a_point() -> None:
     with pytest.raises(SweepError, match="the length of a chain"):
         points_of({"epsilon": [1]}).chains(0)
-
-
-def test_cells_are_plain_and_come_back() -> None:
-    assert cells.plain(np.int64(3)) == 3
-    assert cells.plain(object()) == "<object object>"
-    for column, value in {
-        "value": 0.1 + 0.2,
-        "bound": float("inf"),
-        "iterations": 3,
-        "error": "a, b",
-    }.items():
-        assert cells.value_of(column, cells.text_of(value)) == value
-    assert cells.as_array([None, None]).dtype == object
 
 
 def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:

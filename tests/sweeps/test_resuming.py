@@ -128,13 +128,6 @@ def test_a_line_that_was_cut_short_is_dropped(
     assert begun(tmp_path)["3 0.4"] == 2
 
 
-def test_a_journal_cut_in_its_header_is_begun_again(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
-) -> None:
-    (tmp_path / "table.csv.part").write_bytes(b"#,size,ep")
-    assert but_seconds(sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")) == but_seconds(whole)
-
-
 @pytest.mark.parametrize("content", [None, b"", b"PK cut short"])
 def test_a_chain_without_its_restart_is_solved_again(
     tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]], content: bytes | None
@@ -303,12 +296,6 @@ def test_two_sweeps_of_one_name_that_start_together(tmp_path: Path, whole: Sweep
         assert but_seconds(table) == but_seconds(whole)
         assert files(tmp_path) == {"table.csv"}
         out.unlink()
-
-
-def test_a_lock_that_was_left_behind_hinders_nobody(tmp_path: Path) -> None:
-    (tmp_path / "table.csv.lock").touch()
-    sweep(plain, {"size": [3], "epsilon": [0.5]}, out=tmp_path / "table.csv")
-    assert files(tmp_path) == {"table.csv"}
 
 
 def test_tables_that_could_not_be_written_are_refused_before(tmp_path: Path) -> None:

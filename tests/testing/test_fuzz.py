@@ -28,21 +28,16 @@ from fuzzing.independent import (
 from pmlopt import Prior, solve
 from pmlopt.programs.result import Result
 
-INSTANCES = {"record-leakage": 6, "trade-off": 1}
+INSTANCES = {"record-leakage": 4, "trade-off": 1, "envelope-design": 4}
 """Fewer of the kinds that take longest; `docs/assurance.md` tells of the long runs."""
 
 
 @pytest.mark.parametrize("kind", list(fuzz.KINDS))
 def test_no_claim_is_false(kind: str) -> None:
-    instances = INSTANCES.get(kind, 15)
+    instances = INSTANCES.get(kind, 10)
     tally = fuzz.run(kind, 20261122, instances)
     assert tally.false_claims == []
     assert sum(tally.statuses.values()) == instances
-
-
-def test_an_instance_depends_on_its_seed_and_number_alone() -> None:
-    first, second = (random_designs.linear(np.random.default_rng([3, 0, 5])) for _ in range(2))
-    assert np.array_equal(first.mechanism.matrix, second.mechanism.matrix)
 
 
 @pytest.mark.parametrize("change", ["level", "value", "bound"])

@@ -128,15 +128,11 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
         True
     """
     wanted = _positive_radius(radius)
-    letters = whole(size, "the size of the alphabet", PrivacyError)
-    terms = max(0.0, log_events(letters) - math.log(probability(delta)))
-    needed = 4 * terms / phi(kappa) / wanted / wanted
-    if not needed < 1e308:
-        raise PrivacyError(f"the radius is {wanted:g}: no sample is large enough: give a larger one")
-    samples = max(1, math.ceil(needed) - 1)
-    while weissman_radius(samples, letters, delta, kappa) > wanted:
-        samples += max(1, samples >> 50)  # rounding is a few units in the last place
-    return samples
+    return fewest_samples(
+        wanted / 2, size, delta, kappa,
+        lambda samples: weissman_radius(samples, size, delta, kappa) <= wanted,
+        f"the radius is {wanted:g}: no sample is large enough: give a larger one",
+    )  # fmt: skip
 
 
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
@@ -160,13 +156,36 @@ def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -
         >>> round(weissman_delta(weissman_radius(1000, 5, 0.01), 1000, 5), 12)
         0.01
     """
-    wanted = _positive_radius(radius)
+    return chance_beyond(_positive_radius(radius) / 2, samples, size, kappa)
+
+
+def chance_beyond(half: float, samples: int, size: int, kappa: float) -> float:
+    """The bound of `weissman_delta` at half a radius, which may be 0."""
     draws = whole(samples, "the number of samples", PrivacyError)
     letters = whole(size, "the size of the alphabet", PrivacyError)
-    exponent = phi(kappa) / 4 * (draws * wanted * wanted)
+    exponent = phi(kappa) * (float(draws) * half * half)
     if letters == 1:
         return 0.0
     return max(sys.float_info.min, math.exp(min(0.0, log_events(letters) - exponent)))
+
+
+def fewest_samples(
+    half: float, size: int, delta: float, kappa: float, enough: Callable[[int], bool], none: str
+) -> int:
+    """The fewest samples that are enough, from about `(log(2^N - 2) - log delta) / (phi(kappa) half^2)` on.
+
+    Raises:
+        PrivacyError: an argument is outside its range, or, in the words of `none`, no number is enough.
+    """
+    letters = whole(size, "the size of the alphabet", PrivacyError)
+    terms = max(0.0, log_events(letters) - math.log(probability(delta)))
+    needed = terms / phi(kappa) / half / half if half > 0 else math.inf
+    if not needed < 1e308:
+        raise PrivacyError(none)
+    samples = max(1, math.ceil(needed) - 1)
+    while not enough(samples):
+        samples += max(1, samples >> 50)  # rounding is a few units in the last place
+    return samples
 
 
 def _positive_radius(radius: float) -> float:

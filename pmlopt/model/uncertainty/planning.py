@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 import sys
 
-from pmlopt.core.arrays import nonnegative, probability, whole
+from pmlopt.core.arrays import nonnegative, probability
 from pmlopt.errors import PrivacyError
-from pmlopt.model.uncertainty.confidence import log_events, phi, weissman_radius
+from pmlopt.model.uncertainty.confidence import chance_beyond, fewest_samples, weissman_radius
 from pmlopt.model.uncertainty.sensitivity import leakage_growth, least_mass, level_within_distance
 
 
@@ -45,19 +45,12 @@ def samples_needed(
         >>> samples_needed(20, math.log(5), math.log(6), 1e-5)
         11420
     """
-    width = _half_radius(epsilon, target, least)
-    letters = whole(size, "the size of the alphabet", PrivacyError)
-    share = probability(delta)
-    terms = max(0.0, log_events(letters) - math.log(share))
-    needed = terms / phi(kappa) / width / width if width > 0 else math.inf
-    if not math.isfinite(needed):
-        raise PrivacyError(
-            f"no sample tells the levels {epsilon:g} and {target:g} apart: give levels that differ more"
-        )
-    samples = max(1, math.ceil(needed))
-    while failure_bound(samples, letters, epsilon, target, kappa, least) > max(share, sys.float_info.min):
-        samples += max(1, samples >> 50)  # rounding is a few units in the last place
-    return samples
+    most = max(probability(delta), sys.float_info.min)
+    return fewest_samples(
+        _half_radius(epsilon, target, least), size, delta, kappa,
+        lambda samples: failure_bound(samples, size, epsilon, target, kappa, least) <= most,
+        f"no sample tells the levels {epsilon:g} and {target:g} apart: give levels that differ more",
+    )  # fmt: skip
 
 
 def failure_bound(
@@ -91,13 +84,7 @@ def failure_bound(
         >>> round(failure_bound(100, 2, math.log(2), math.log(2.5)), 12) == round(2 * math.exp(-2), 12)
         True
     """
-    draws = whole(samples, "the number of samples", PrivacyError)
-    letters = whole(size, "the size of the alphabet", PrivacyError)
-    width, factor = _half_radius(epsilon, target, least), phi(kappa)
-    if letters == 1:
-        return 0.0
-    exponent = log_events(letters) - factor * (float(draws) * width * width)
-    return max(sys.float_info.min, math.exp(min(0.0, exponent)))
+    return chance_beyond(_half_radius(epsilon, target, least), samples, size, kappa)
 
 
 def true_level_with_confidence(

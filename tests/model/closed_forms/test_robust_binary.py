@@ -104,18 +104,6 @@ def test_the_matrix_of_the_appendix_breaks_the_bound() -> None:
     assert PML(epsilon + 1e-12, over=ball).holds([p1, 1 - p1], right)
 
 
-def test_its_sign_is_wrong_in_the_first_entry_alone() -> None:
-    p1, epsilon, beta = 0.6, 0.3, 0.2
-    right = robust_binary(p1 - beta / 2, p1 + beta / 2, epsilon).matrix
-    printed = appendix(p1, epsilon, beta)
-    assert printed[1, 0] == pytest.approx(right[1, 0], abs=1e-15)
-    assert printed[0, 0] == pytest.approx(
-        right[0, 0] - beta * math.exp(epsilon) / (1 + beta * math.exp(epsilon))
-    )
-    law = [p1, 1 - p1]
-    assert mutual_information(law, printed) < mutual_information(law, right) / 2
-
-
 @pytest.mark.parametrize("name", SHAPES)
 def test_it_is_optimal_for_mutual_information(name: str) -> None:
     lowest, highest, epsilon = SHAPES[name]
@@ -127,17 +115,6 @@ def test_it_is_optimal_for_mutual_information(name: str) -> None:
         assert result.value == pytest.approx(found, abs=1e-9)
         assert result.closed_form is not None
         assert result.closed_form.name in ("robust_binary", "deterministic")
-
-
-@pytest.mark.parametrize("name", SHAPES)
-def test_no_mechanism_on_a_grid_tells_more(name: str) -> None:
-    lowest, highest, epsilon = SHAPES[name]
-    law = [(lowest + highest) / 2, 1 - (lowest + highest) / 2]
-    most = mutual_information(law, robust_binary(lowest, highest, epsilon))
-    grid = [np.array([[a, 1 - a], [b, 1 - b]]) for a in np.linspace(0, 1, 31) for b in np.linspace(0, 1, 31)]
-    allowed = [matrix for matrix in grid if worst_ratio(lowest, highest, matrix) <= math.exp(epsilon)]
-    assert len(allowed) >= 31
-    assert max(mutual_information(law, matrix) for matrix in allowed) <= most + 1e-12
 
 
 @pytest.mark.parametrize("name", SHAPES)
@@ -180,26 +157,6 @@ def test_the_widest_ball_gives_warners_randomized_response() -> None:
 def test_for_a_known_prior_it_is_the_binary_mechanism(p1: float, epsilon: float) -> None:
     found = robust_binary(p1, p1, epsilon).matrix
     assert found == pytest.approx(binary([p1, 1 - p1], epsilon).matrix, abs=1e-12)
-
-
-@given(st.floats(0, 1), st.floats(0, 1), st.floats(0, 4))
-@MODEST
-def test_letters_turned_around_turn_the_matrix(one: float, other: float, epsilon: float) -> None:
-    lowest, highest = sorted([one, other])
-    assume(lowest < 1 - 1e-9 and highest > 1e-9)
-    turned = robust_binary(1 - highest, 1 - lowest, epsilon).matrix[::-1, ::-1]
-    assert robust_binary(lowest, highest, epsilon).matrix == pytest.approx(turned, abs=1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [50.0, 700.0, 1e6])
-def test_at_a_huge_level_it_is_the_identity_where_no_letter_is_impossible(epsilon: float) -> None:
-    assert robust_binary(0.3, 0.6, epsilon).matrix.tolist() == [[1, 0], [0, 1]]
-    assert robust_binary(0.0, 1.0, epsilon).matrix == pytest.approx(np.eye(2), abs=1e-20)
-
-
-def test_at_level_zero_it_tells_nothing() -> None:
-    matrix = robust_binary(0.3, 0.6, 0.0).matrix
-    assert matrix[0] == pytest.approx(matrix[1], abs=1e-15)
 
 
 @pytest.mark.parametrize(

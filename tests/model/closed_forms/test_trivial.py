@@ -66,12 +66,6 @@ def test_no_mechanism_gains_more_than_deterministic(
     assert value(prior, matrix, gains) <= value(prior, best.matrix, gains) + 1e-11
 
 
-def test_the_prior_decides_what_constant_releases() -> None:
-    gains = [[1.0, 0.0, 0.0], [0.0, 3.0, 0.0]]
-    assert constant([0.8, 0.2], gains).matrix.tolist() == [[1.0, 0.0, 0.0]] * 2
-    assert constant([0.5, 0.5], gains).matrix.tolist() == [[0.0, 1.0, 0.0]] * 2
-
-
 def test_the_first_of_equals_is_taken() -> None:
     assert constant([0.5, 0.5], np.eye(2)).matrix.tolist() == [[1.0, 0.0], [1.0, 0.0]]
     assert deterministic([0.5, 0.5], np.ones((2, 3))).matrix.tolist() == [[1.0, 0.0, 0.0]] * 2

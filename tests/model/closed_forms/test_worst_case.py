@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -16,9 +15,7 @@ from strategies import MODEST, priors
 from pmlopt import Prior, leakage_level
 from pmlopt.core.arrays import IntArray
 from pmlopt.errors import UtilityError
-from pmlopt.measures import leakage_parts
 from pmlopt.model.closed_forms import support_bound, utility_safe_level, utility_safe_mechanism
-from pmlopt.model.closed_forms.worst_case import uniform_on
 from pmlopt.model.utility.orders import allowed_pairs, utility_order
 
 PRINTED_ORDER = [
@@ -68,12 +65,6 @@ def test_the_counting_query_has_the_printed_order() -> None:
     assert utility_order(utilities).tolist() == PRINTED_ORDER
     assert utility_order(utilities, "grouped").tolist() == PRINTED_ORDER
     assert utility_order(3 * utilities - 100).tolist() == PRINTED_ORDER
-
-
-def test_ties_rank_in_turn_or_together() -> None:
-    utilities = [[1, 1, 1], [0, 2, 2], [5, 5, -5]]
-    assert utility_order(utilities).tolist() == [[1, 2, 3], [1, 2, 3], [2, 3, 1]]
-    assert utility_order(utilities, "grouped").tolist() == [[3, 3, 3], [1, 3, 3], [3, 3, 1]]
 
 
 @given(
@@ -158,18 +149,6 @@ def test_theorem_1_is_the_matrix(case: tuple[FloatArray, IntArray, int]) -> None
         assert row == [1 / (outputs - h + 1) if rank >= h else 0.0 for rank in ranks]
 
 
-@given(tied())
-@MODEST
-def test_with_ties_it_is_uniform_on_what_is_good_enough(case: tuple[FloatArray, IntArray, int]) -> None:
-    _, order, h = case
-    allowed = allowed_pairs(order, h)
-    assert allowed.tolist() == [[rank >= h for rank in ranks] for ranks in order.tolist()]
-    matrix = utility_safe_mechanism(order, h).matrix
-    assert ((matrix > 0) == allowed).all()
-    assert np.array_equal(matrix, uniform_on(allowed).matrix)
-    assert all(len(set(row[row > 0].tolist())) == 1 for row in matrix)
-
-
 @given(ranked())
 @MODEST
 def test_corollary_1_is_the_level(case: tuple[FloatArray, IntArray, int]) -> None:
@@ -208,32 +187,6 @@ def test_corollary_2_keeps_the_ratios_of_the_prior(case: tuple[FloatArray, IntAr
         assert ratios == pytest.approx(np.full(known.sum(), ratios[0]), rel=1e-13)
 
 
-@given(ranked())
-@MODEST
-def test_what_it_tells_beyond_its_support_is_nothing(case: tuple[FloatArray, IntArray, int]) -> None:
-    prior, order, h = case
-    excluded, rest = leakage_parts(prior, utility_safe_mechanism(order, h))
-    assert (rest == 0).all()
-    assert excluded.max() == pytest.approx(utility_safe_level(prior, order, h), abs=1e-12)
-
-
-@given(ranked())
-@MODEST
-def test_levels_do_not_fall_with_the_threshold(case: tuple[FloatArray, IntArray, int]) -> None:
-    prior, order, _ = case
-    thresholds = range(1, order.shape[1] + 1)
-    bounds = [support_bound(prior, order, h) for h in thresholds]
-    for values in (
-        bounds,
-        [leakage_level(prior, utility_safe_mechanism(order, h)) for h in (1, order.shape[1])],
-    ):
-        assert values[0] == pytest.approx(0, abs=1e-14)
-        assert all(b >= a - 1e-12 for a, b in itertools.pairwise(values))
-    # at the highest each letter has one output, and there is nothing to choose
-    top = leakage_level(prior, utility_safe_mechanism(order, thresholds[-1]))
-    assert bounds[-1] == pytest.approx(top, abs=1e-12)
-
-
 @pytest.mark.parametrize("prior", [[1 / 7] * 7, [0.53230533, 0.2558558, 0.21183887], [0.1] * 10, [0.5, 0.5]])
 def test_without_a_demand_nothing_leaks_exactly(prior: list[float]) -> None:
     # a constant leaks exactly 0, and 1e-16 is no lower bound on that
@@ -241,14 +194,6 @@ def test_without_a_demand_nothing_leaks_exactly(prior: list[float]) -> None:
     assert leakage_level(prior, utility_safe_mechanism(order, 1)) == 0
     assert utility_safe_level(prior, order, 1) == 0
     assert support_bound(prior, order, 1) == 0
-
-
-def test_the_level_of_the_form_may_fall_with_the_threshold() -> None:
-    order = [[3, 2, 1], [3, 2, 1]]  # nobody needs to leak anything here
-    assert [utility_safe_level([0.5, 0.5], order, h) for h in (1, 2, 3)] == [0, 0, 0]
-    order = [[1, 2, 3], [2, 1, 3]]
-    assert utility_safe_level([0.1, 0.9], order, 2) == pytest.approx(math.log(10))
-    assert utility_safe_level([0.1, 0.9], order, 3) == 0
 
 
 @given(tied(), st.integers(0, 2**32 - 1))
@@ -299,15 +244,3 @@ def test_the_counting_query_switches_where_the_paper_says(epsilon: float, kept: 
     prior = Prior.uniform(7)
     levels = [utility_safe_level(prior, PRINTED_ORDER, h) for h in range(1, 8)]
     assert max(h for h, level in enumerate(levels, 1) if level <= epsilon) == kept
-
-
-def test_a_letter_of_one_in_a_billion_keeps_its_digits() -> None:
-    prior = [1e-9, 0.5, 0.5 - 1e-9]
-    assert utility_safe_level(prior, [[3, 2, 1], [1, 3, 2], [1, 2, 3]], 3) == pytest.approx(
-        9 * math.log(10), rel=1e-12
-    )
-    # -log(1 - 1e-9) from a sum of masses: to the last digit of 1, not of 1e-9
-    assert utility_safe_level(prior, [[3, 2, 1], [1, 2, 3], [1, 2, 3]], 2) == pytest.approx(
-        9 * math.log(10), rel=1e-12
-    )
-    assert support_bound(prior, [[3, 2, 1], [1, 2, 3], [1, 2, 3]], 2) == pytest.approx(0, abs=1e-12)

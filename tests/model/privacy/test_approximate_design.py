@@ -20,12 +20,12 @@ from pmlopt import (
     Mechanism,
     MutualInformation,
     Prior,
-    Status,
     design,
     solve,
 )
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
+from pmlopt.programs import Status
 from pmlopt.programs.exact.arithmetic import integers, power_below
 from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
 from pmlopt.programs.result import Result

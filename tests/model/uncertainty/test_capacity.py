@@ -71,25 +71,13 @@ def test_capacity_is_that_of_the_linear_programs(seed: int, kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_worst_prior_is_in_the_set_and_attains_the_capacity(kind: str, seed: int) -> None:
     case, matrix = smooth_case(kind, seed)
     worst = leakage_capacity(case.priors, matrix)
     assert case.defined.outside(worst.prior) <= 1e-9
     column = matrix[:, worst.output]
     assert math.log(column.max() / (worst.prior @ column)) == pytest.approx(float(worst), abs=1e-12)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(4))
-def test_no_search_in_the_set_beats_the_capacity(kind: str, seed: int) -> None:
-    case, matrix = smooth_case(kind, seed)
-    worst = leakage_capacity(case.priors, matrix)
-    corners, rng = case.defined.corners(), np.random.default_rng(seed)
-    mixtures = rng.dirichlet(np.full(len(corners), 0.3), 300) @ corners
-    sampled = max(level_under(q, matrix) for q in np.vstack([mixtures, corners]))
-    assert sampled <= worst + 1e-9
-    assert sampled == pytest.approx(float(worst), abs=1e-9)
 
 
 @given(st.integers(1, 5).flatmap(mechanisms))
@@ -116,12 +104,6 @@ def test_outputs_that_never_occur_leak_nothing() -> None:
     assert leakage_capacity(AllPriors(2), [[0.5, 0.0, 0.5], [0.25, 0.0, 0.75]]).output == 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_constants_leak_exactly_nothing(kind: str) -> None:
-    case = random_set(kind, np.random.default_rng(6), 5)
-    assert float(leakage_capacity(case.priors, np.tile([[0.1, 0.2, 0.7]], (5, 1)))) == 0
-
-
 def test_a_letter_that_may_be_impossible_is_given_away_by_its_zero() -> None:
     worst = leakage_capacity(L1Ball([0.5, 0.5], 1.0), [[1.0, 0.0], [0.5, 0.5]])
     assert worst == math.inf
@@ -133,7 +115,7 @@ def test_a_letter_that_may_be_impossible_is_given_away_by_its_zero() -> None:
 # ---------------------------------------------------------------- sensitivity
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_sensitivity_is_what_the_set_adds_to_the_level(seed: int) -> None:
     rng = np.random.default_rng(seed)
     p, matrix = random_prior(rng, 4), rng.dirichlet(np.ones(3), 4) + 0.01
@@ -160,6 +142,8 @@ def test_sensitivity_to_a_set_that_the_prior_is_not_in_is_refused() -> None:
 def test_what_is_no_set_is_refused(no_set: object) -> None:
     with pytest.raises(PrivacyError, match="no set of priors"):
         leakage_capacity(no_set, np.eye(2))  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="no set of priors"):
+        lipschitz_bound(no_set, np.eye(2), [0.5, 0.5], [0.6, 0.4])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

@@ -109,16 +109,6 @@ def test_no_list_is_longer_than_its_limit(n: int, k: int) -> None:
         assert cone.extreme(p, count) is not None
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_at_level_zero_the_constant_is_the_only_column(kind: str) -> None:
-    case = random_set(kind, np.random.default_rng(7), 4)
-    lifts = Cone(case.priors, 1.0).extreme(case.p, 10**4)
-    assert lifts is not None
-    assert np.abs(lifts - 1).max() <= 1e-9
-    if kind != "vertices":  # there rounding may repeat it
-        assert lifts.shape == (4, 1)
-
-
 def test_extreme_columns_on_rare_letters_are_found() -> None:
     rare = 1e-7
     priors = ConvexHull([[1 - 4 * rare, rare, 3 * rare], [1 - 4 * rare, 3 * rare, rare]])
@@ -189,11 +179,12 @@ def test_a_set_is_vacuous_iff_its_columns_are_those_of_ldp() -> None:
 # ---------------------------------------------------------------- the search and its bound
 
 
+@pytest.mark.parametrize("step", [0, 2])
 @pytest.mark.parametrize("name", KERNELS)
-@pytest.mark.parametrize("kind", KINDS)
 def test_what_the_search_proves_is_above_every_column(
-    kind: str, name: str, monkeypatch: pytest.MonkeyPatch
+    step: int, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    kind = KINDS[(KERNELS.index(name) + step) % len(KINDS)]
     monkeypatch.setattr("pmlopt.programs.subconvex.column_spaces.MOST_LISTED_COLUMNS", 0)
     monkeypatch.setattr("pmlopt.programs.subconvex.split_pricing.MAX_CELLS", 64)
     utility, worth = UTILITIES[name]

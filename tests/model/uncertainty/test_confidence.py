@@ -16,21 +16,13 @@ from scipy.stats import binom, norm, poisson
 from strategies import MODEST, exact_law, priors
 
 from pmlopt import (
-    PML,
-    Box,
-    ExpectedGain,
-    L1Ball,
     Prior,
     confidence_ball,
     confidence_box,
-    design,
-    leakage_level,
-    solve,
 )
 from pmlopt.core.arrays import Label
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import REGIONS, phi, weissman_kappa, weissman_radius
-from pmlopt.model.uncertainty.confidence import log_events
 
 DELTAS = st.sampled_from([1e-12, 1e-5, 0.01, 0.1, 0.5, 0.999])
 
@@ -45,17 +37,6 @@ def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
     for size in (2, 3, 20, 200):
         printed = math.sqrt(2 / samples * math.log(Fraction(2**size - 2) / Fraction(delta)))
         assert weissman_radius(samples, size, delta) == pytest.approx(min(2.0, printed), rel=1e-12)
-
-
-def test_no_two_distributions_are_further_apart_than_two() -> None:
-    assert weissman_radius(1, 2, 0.01) == 2.0
-    assert weissman_radius(1000, 10**6, 0.01) == 2.0
-    assert weissman_radius(1000, 2, 5e-324) < 2.0
-
-
-def test_one_letter_has_one_distribution() -> None:
-    assert weissman_radius(1, 1, 0.5) == 0.0
-    assert log_events(1) == -math.inf
 
 
 @given(st.floats(1e-6, 0.5), st.integers(2, 30), DELTAS)
@@ -87,11 +68,6 @@ def test_phi_falls_to_two_at_one_half() -> None:
     # its series at g = 1 - 2 kappa: 2 (1 + g^2 / 3 + ...)
     for gap in (1e-3, 1e-6):
         assert phi((1 - gap) / 2) == pytest.approx(2 + 2 * gap**2 / 3, abs=1e-12)
-
-
-@pytest.mark.parametrize("kappa", [1e-15, 1e-16, 1e-17, 1e-100, 1e-300])
-def test_phi_of_a_tiny_kappa_is_its_logarithm(kappa: float) -> None:
-    assert phi(kappa) == pytest.approx(-math.log(kappa), rel=1e-9)
 
 
 @given(priors(1, 8))
@@ -128,16 +104,6 @@ def test_past_twenty_letters_kappa_is_bounded_by_one_half() -> None:
 # ---------------------------------------------------------------- the ball and the box of a sample
 
 
-@pytest.mark.parametrize("counts", [[1, 1], [3, 7, 90], [40, 1, 200, 5, 5, 5]])
-def test_the_ball_of_a_sample_is_around_its_frequencies(counts: list[int]) -> None:
-    prior = Prior.from_counts(counts)
-    found = confidence_ball(prior, 0.05)
-    printed = math.sqrt(2 / sum(counts) * math.log((2 ** len(counts) - 2) / 0.05))
-    assert found.center is prior
-    assert found.radius == pytest.approx(min(2.0, printed), rel=1e-12)
-    assert found.delta == 0.05
-
-
 @given(st.lists(st.integers(1, 400), min_size=2, max_size=6), DELTAS)
 @MODEST
 def test_the_bounds_of_a_sample_have_the_tails_of_the_binomial(counts: list[int], delta: float) -> None:
@@ -160,15 +126,6 @@ def test_one_letter_is_certain() -> None:
     found = confidence_box(Prior.from_counts([7]), 0.05)
     assert found.lower.tolist() == found.upper.tolist() == [1.0]
     assert confidence_ball(Prior.from_counts([7]), 0.05).radius == 0.0
-
-
-def test_samples_make_regions_as_counts_do() -> None:
-    prior = Prior.from_samples(["b", "a", "b", "b"])
-    assert confidence_box(prior, 0.1) == confidence_box(Prior.from_counts({"a": 1, "b": 3}), 0.1)
-    assert {name: type(make(prior, 0.1)) for name, make in REGIONS.items()} == {
-        "l1-ball": L1Ball,
-        "clopper-pearson": Box,
-    }
 
 
 def test_a_sample_size_alone_makes_a_ball_and_no_box() -> None:
@@ -266,29 +223,6 @@ def test_no_sample_is_so_large_that_nothing_is_left_of_the_radius(size: int) -> 
         weissman_radius(10**5000, size, 0.1)
 
 
-@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.1, math.nan, math.inf, "small", None])
-def test_no_promise_has_such_a_delta(delta: Any) -> None:
-    prior = Prior.from_counts([3, 4])
-    for attempt in (
-        lambda: weissman_radius(10, 3, delta),
-        lambda: confidence_ball(prior, delta),
-        lambda: confidence_box(prior, delta),
-        lambda: confidence_box(Prior.from_counts([3, 4, 5]), delta),
-        lambda: confidence_ball(Prior.from_counts([3]), delta),
-        lambda: confidence_box(Prior.from_counts([3]), delta),
-    ):
-        with pytest.raises(PrivacyError, match="delta"):
-            attempt()
-
-
-@pytest.mark.parametrize("kappa", [0.0, -0.1, 0.6, math.nan, "even"])
-def test_no_distribution_has_such_a_kappa(kappa: Any) -> None:
-    with pytest.raises(PrivacyError, match="kappa"):
-        phi(kappa)
-    with pytest.raises(PrivacyError, match="kappa"):
-        weissman_radius(10, 3, 0.1, kappa)
-
-
 @pytest.mark.parametrize("prior", [Prior([0.5, 0.5]), [0.5, 0.5]])
 @pytest.mark.parametrize("make", [confidence_ball, confidence_box])
 def test_a_prior_without_samples_has_no_region(make: Any, prior: Any) -> None:
@@ -300,7 +234,7 @@ def test_a_prior_without_samples_has_no_region(make: Any, prior: Any) -> None:
 
 TRUTH = [0.4, 0.25, 0.2, 0.15]
 DELTA = 0.1
-RUNS = 1000
+RUNS = 300
 
 
 def samples(seed: int, runs: int) -> list[Prior]:
@@ -311,28 +245,13 @@ def samples(seed: int, runs: int) -> list[Prior]:
 
 @pytest.mark.parametrize("name", REGIONS)
 def test_the_truth_is_outside_the_set_no_more_often_than_promised(name: str) -> None:
-    """Each of 1,000 sets misses the true distribution with probability 0.1 at most.
+    """Each of 300 sets misses the true distribution with probability 0.1 at most.
 
-    The misses are allowed up to the 1 - 1e-6 quantile of Binomial(1000, 0.1): with a seed at random, a
+    The misses are allowed up to the 1 - 1e-6 quantile of Binomial(300, 0.1): with a seed at random, a
     correct implementation fails with probability 1e-6 at most.
     """
     misses = sum(not REGIONS[name](prior, DELTA).contains(TRUTH) for prior in samples(20, RUNS))
     assert misses <= binom.ppf(1 - 1e-6, RUNS, DELTA)
-
-
-@pytest.mark.parametrize("name", REGIONS)
-def test_a_mechanism_keeps_its_level_wherever_the_truth_is_in_the_set(name: str) -> None:
-    """For 20 samples a design at level 1 over the set; never above it under a truth in the set.
-
-    Nothing is left to chance here: a correct implementation never fails.
-    """
-    rng = np.random.default_rng(22)
-    for prior in samples(23, 20):
-        region = REGIONS[name](prior, DELTA)
-        result = solve(design(prior, PML(1.0, over=region), ExpectedGain(rng.normal(size=(4, 2)))))
-        assert result.level <= 1.0
-        if region.contains(TRUTH):
-            assert leakage_level(TRUTH, result.mechanism) <= 1.0 + 1e-12
 
 
 # ---------------------------------------------------------------- the ball of raw counts

@@ -100,18 +100,21 @@ def test_priors_outside_the_set_have_no_lipschitz_bound() -> None:
 # ---------------------------------------------------------------- Theorem 4
 
 
-@settings(max_examples=60, deadline=None)
-@given(SEEDS, st.floats(0, 0.999))
+@settings(max_examples=80, deadline=None)
+@given(SEEDS, st.floats(0, 2))
+@example(52395434, 1.0)  # the mean is 0, and 1 - radius / 2 e^eps a rounding error
 def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, share: float) -> None:
+    """Up to twice the least probability, where the bound may be attained, and from there to all priors."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 6))
     p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
-    radius = share * 2 * float(Prior(p).pmf.min())
+    twice = 2 * float(Prior(p).pmf.min())
+    radius = min(2.0, share * twice if share < 1 else twice + (share - 1) * (2 - twice))
     exact = leakage_sensitivity(p, L1Ball(p, radius), matrix)
     level = leakage_level(p, matrix)
     bound = level_increase_within_distance(p, level, radius)
     assert exact <= bound + 1e-9
-    if level_increase_is_attained(p, matrix):
+    if share < 0.999 and level_increase_is_attained(p, matrix):
         assert exact == pytest.approx(bound, abs=1e-9)
 
 
@@ -174,8 +177,12 @@ def test_the_level_under_a_prior_nearby_is_within_the_bound(seed: int, radius: f
     n = int(rng.integers(2, 6))
     p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
     q = near(rng, p, radius)
-    bound = level_within_distance(leakage_level(p, matrix), distance(p, q))
-    assert leakage_level(q, matrix) <= bound + 1e-9
+    level, apart = leakage_level(p, matrix), distance(p, q)
+    bound = level_within_distance(level, apart)
+    of_first_region = level_within_distance(level, apart, float(Prior(p).pmf.min()))
+    assert leakage_level(q, matrix) <= of_first_region + 1e-9
+    assert of_first_region <= bound + 1e-12
+    assert of_first_region - level == pytest.approx(level_increase_within_distance(p, level, apart), abs=1e-9)
 
 
 @given(st.floats(0, 4), st.floats(0, 0.999))
@@ -189,7 +196,7 @@ def test_the_level_bound_is_its_formula(epsilon: float, share: float) -> None:
 def test_past_its_range_the_level_bound_says_nothing() -> None:
     assert level_within_distance(math.log(4), 0.5) == math.inf
     assert level_within_distance(1.0, 2.0) == math.inf
-    assert level_within_distance(800.0, 0.0) == 800.0
+    assert level_within_distance(800.0, 0.0) == level_needed_at_centre(800.0, 0.0) == 800.0
     assert level_within_distance(800.0, 1e-9) == math.inf
     assert level_within_distance(800.0, 1e-310) == math.inf
     assert level_within_distance(705.0, 1e-310) == pytest.approx(
@@ -206,12 +213,6 @@ def test_the_robust_level_is_the_inverse_of_the_level_bound(epsilon: float, radi
     assert inner <= epsilon + 1e-15
     if inner >= 0:
         assert level_within_distance(inner, radius) == pytest.approx(epsilon, abs=1e-9)
-
-
-@pytest.mark.parametrize("epsilon", [0.0, 1.0, 700.0, 745.0, 800.0])
-def test_without_a_radius_both_leave_the_level(epsilon: float) -> None:
-    assert level_needed_at_centre(epsilon, 0.0) == pytest.approx(epsilon, abs=1e-12)
-    assert level_within_distance(epsilon, 0.0) == epsilon
 
 
 @settings(max_examples=30, deadline=None)
@@ -266,19 +267,6 @@ def test_what_cannot_be_meant_is_refused(
                 call(bad)
 
 
-@settings(max_examples=60, deadline=None)
-@given(SEEDS, st.floats(0, 1))
-@example(52395434, 0.0)  # the mean is 0, and 1 - radius / 2 e^eps a rounding error
-def test_past_twice_the_least_probability_the_bound_still_holds(seed: int, share: float) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 6))
-    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
-    least = float(Prior(p).pmf.min())
-    radius = 2 * least + share * (2 - 2 * least)
-    exact = leakage_sensitivity(p, L1Ball(p, min(radius, 2.0)), matrix)
-    assert exact <= level_increase_within_distance(p, leakage_level(p, matrix), min(radius, 2.0)) + 1e-9
-
-
 @pytest.mark.parametrize("least", [1e-3, 1e-6, 1e-9, 1e-12])
 @pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
 def test_whether_it_is_tight_is_told_of_rare_letters_too(least: float, part: float) -> None:
@@ -297,25 +285,3 @@ def test_an_entry_next_to_zero_is_no_zero() -> None:
     for small, tight in ((0.0, True), (1e-10, False)):
         matrix = [[1 - small, small], [0.5, 0.5], [0.4, 0.6]]
         assert level_increase_is_attained(p, matrix) == tight
-
-
-@pytest.mark.parametrize("priors", [None, [0.5, 0.5], 0.1])
-def test_what_is_no_set_of_priors_has_no_lipschitz_bound(priors: Any) -> None:
-    with pytest.raises(PrivacyError, match="no set of priors"):
-        lipschitz_bound(priors, np.eye(2), [0.5, 0.5], [0.6, 0.4])
-    with pytest.raises(PrivacyError, match="no set of priors"):
-        leakage_sensitivity([0.5, 0.5], priors, np.eye(2))
-
-
-@settings(max_examples=40, deadline=None)
-@given(SEEDS, st.floats(0, 1.5))
-def test_the_level_nearby_is_within_the_bound_of_the_first_region(seed: int, radius: float) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 6))
-    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
-    q, least = near(rng, p, radius), float(Prior(p).pmf.min())
-    level = leakage_level(p, matrix)
-    bound = level_within_distance(level, distance(p, q), least)
-    assert leakage_level(q, matrix) <= bound + 1e-9
-    assert bound <= level_within_distance(level, distance(p, q)) + 1e-12
-    assert bound - level == pytest.approx(level_increase_within_distance(p, level, distance(p, q)), abs=1e-9)

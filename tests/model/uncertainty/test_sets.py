@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -16,11 +15,10 @@ from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, Case, ball, exact, random_matrix, random_set
 from strategies import MODEST, mechanisms, priors
 
-from pmlopt import PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
+from pmlopt import AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.core.records import plain
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.exact.arithmetic import holds_exactly
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -74,16 +72,6 @@ def test_rationals_near_any_numbers_are_a_prior_of_the_set(
         assert total * (near @ whole[:, 0]) >= least[0]
 
 
-@settings(max_examples=30, deadline=None)
-@given(problems())
-def test_the_worst_prior_is_in_the_set_and_attains_it(problem: tuple[Case, FloatArray]) -> None:
-    case, matrix = problem
-    for column in matrix.T:
-        worst = case.priors.worst_prior(column)
-        assert case.defined.outside(worst) <= 1e-9
-        assert worst @ column == pytest.approx(case.defined.least(column), abs=1e-9)
-
-
 @settings(max_examples=25, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS), st.lists(st.integers(0, 2**54), min_size=3, max_size=3))
 def test_sums_of_integers_are_the_rational_least_mean(seed: int, kind: str, column: list[int]) -> None:
@@ -91,17 +79,6 @@ def test_sums_of_integers_are_the_rational_least_mean(seed: int, kind: str, colu
     least, total = case.priors.least_sum(np.array([[value] for value in column], dtype=object))
     assert isinstance(least[0], int)
     assert Fraction(least[0], total) == case.defined.exact_least(column)
-
-
-@given(SEEDS, st.sampled_from(KINDS))
-@MODEST
-def test_floats_and_integers_agree(seed: int, kind: str) -> None:
-    rng = np.random.default_rng(seed)
-    case = random_set(kind, rng, int(rng.integers(1, 9)))
-    matrix = rng.integers(0, 2**20, (case.priors.size, 3))
-    least, total = case.priors.least_sum(matrix.astype(object))
-    exactly = [float(Fraction(value, total)) for value in least]
-    assert case.priors.least_mean(matrix.astype(float)) == pytest.approx(exactly, rel=1e-12, abs=1e-6)
 
 
 @given(priors(2, 6, tiny=False), st.floats(0, 0.999))
@@ -147,14 +124,6 @@ def test_priors_a_hair_outside_are_not_in_the_set() -> None:
     assert not any(one.contains(barely) for one in sets)
 
 
-def test_priors_on_another_number_of_letters_are_refused() -> None:
-    half = [0.5, 0.5]
-    for one in (L1Ball(half, 0.1), MinimumMass(2, 0.5), ConvexHull([half]), Box(half, half), AllPriors(2)):
-        for other in ([1.0], [0.5, 0.3, 0.2]):
-            with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
-                one.contains(other)
-
-
 # ---------------------------------------------------------------- what a set knows of itself
 
 
@@ -162,62 +131,6 @@ def test_balls_around_counts_are_known_by_their_counts() -> None:
     counts, floats = Prior.from_counts({"a": 1, "b": 2}), Prior([1 / 3, 2 / 3], labels=["a", "b"])
     assert L1Ball(counts, 0.1) != L1Ball(floats, 0.1)
     assert plain(L1Ball(counts, 0.1))["center"]["counts"] == [1, 2]
-
-
-@pytest.mark.parametrize("delta", [0, 1, -0.1, 1.5, math.nan, math.inf, "small"])
-def test_no_set_has_such_a_delta(delta: Any) -> None:
-    with pytest.raises(PrivacyError, match="delta"):
-        L1Ball([0.5, 0.5], 0.1, delta)
-    with pytest.raises(PrivacyError, match="delta"):
-        Box([0.4, 0.4], [0.6, 0.6], delta)
-
-
-@pytest.mark.parametrize("labels", [["a"], ["a", "a"], "ab"])
-def test_bounds_have_a_label_for_each_letter(labels: Any) -> None:
-    with pytest.raises(PrivacyError, match="labels of the bounds"):
-        Box([0.4, 0.4], [0.6, 0.6], labels=labels)
-
-
-# ---------------------------------------------------------------- the twin
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(4))
-def test_the_largest_declared_value_is_the_least_mean(kind: str, seed: int) -> None:
-    case, matrix, _ = worst_case(kind, seed, m=2)
-    variable, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 2), nonneg=True)
-    declared = case.priors.declare(variable, largest)
-    fixed = [variable == matrix, largest == matrix.max(axis=0, keepdims=True)]
-    problem = cp.Problem(cp.Maximize(cp.sum(declared.value)), fixed + list(declared.constraints.values()))
-    problem.solve(solver=cp.HIGHS)
-    expected = [case.defined.least(column) for column in matrix.T]
-    assert declared.value.value[0] == pytest.approx(expected, abs=1e-7)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(4))
-def test_the_auxiliary_values_attain_the_least_mean(kind: str, seed: int) -> None:
-    case, matrix, _ = worst_case(kind, seed)
-    variable, largest = cp.Variable(matrix.shape, nonneg=True), cp.Variable((1, 3), nonneg=True)
-    declared = case.priors.declare(variable, largest)
-    values = case.priors.auxiliary(matrix)
-    assert set(values) == set(declared.variables)
-    variable.value, largest.value = matrix, matrix.max(axis=0, keepdims=True)
-    for name, value in values.items():
-        declared.variables[name].value = value
-    expected = [case.defined.least(column) for column in matrix.T]
-    assert declared.value.value[0] == pytest.approx(expected, abs=1e-9)
-    assert all(constraint.violation().max() <= 1e-12 for constraint in declared.constraints.values())
-
-
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(3))
-def test_number_and_exact_form_agree(kind: str, seed: int) -> None:
-    case, matrix, level = worst_case(kind, seed)
-    assert PML(level + 1e-9, over=case.priors).holds(case.p, matrix)
-    assert holds_exactly(Prior(case.p), PML(level + 1e-9, over=case.priors), matrix)
-    assert not PML(level - 1e-7, over=case.priors).holds(case.p, matrix)
-    assert not holds_exactly(Prior(case.p), PML(level - 1e-7, over=case.priors), matrix)
 
 
 # ---------------------------------------------------------------- sets that are one
@@ -256,19 +169,6 @@ def test_sets_that_hold_the_same_priors_have_the_same_least_means(one: PriorSet,
 # ---------------------------------------------------------------- the ends of the ranges
 
 
-@pytest.mark.parametrize(
-    "one",
-    [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), ConvexHull([[1.0], [1.0]])],
-)
-def test_one_letter_has_one_prior(one: PriorSet) -> None:
-    assert one.size == 1
-    assert one.least_mean(np.array([[0.25, 0.75]])) == pytest.approx([0.25, 0.75])
-    assert one.worst_prior(np.array([3.0])).tolist() == [1.0]
-    assert one.contains([1.0])
-    least, total = one.least_sum(np.array([[3]], dtype=object))
-    assert Fraction(least[0], total) == 3
-
-
 @pytest.mark.parametrize("radius", [1e-9, 4e-9, 1e-3, 1.0])
 def test_a_letter_of_a_billionth_can_be_emptied(radius: float) -> None:
     p = [1e-9, 0.5, 0.5 - 1e-9]
@@ -281,12 +181,6 @@ def test_a_letter_of_a_billionth_can_be_emptied(radius: float) -> None:
         assert found == pytest.approx([expected], rel=1e-6, abs=1e-16)
 
 
-@pytest.mark.parametrize("radius", [-1e-9, -1.0, 2 + 1e-9, math.nan, math.inf, -math.inf, "wide", None, True])
-def test_no_ball_has_such_a_radius(radius: Any) -> None:
-    with pytest.raises(PrivacyError, match="the radius"):
-        L1Ball([0.5, 0.5], radius)
-
-
 @pytest.mark.parametrize("center", [[1.0, 0.0], [0.5, 0.5, 0.0]])
 def test_a_centre_on_the_boundary_needs_a_radius(center: list[float]) -> None:
     assert L1Ball(center, 0.1).least_mean(np.eye(len(center)))[-1] == 0.0
@@ -297,69 +191,42 @@ def test_a_centre_on_the_boundary_needs_a_radius(center: list[float]) -> None:
             L1Ball(none, 0.1)
 
 
-@pytest.mark.parametrize("mass", [-1e-9, 0.3334, 0.5, math.nan, math.inf, "some"])
-def test_no_set_has_such_a_minimum_mass(mass: Any) -> None:
-    with pytest.raises(PrivacyError, match="the minimum mass"):
-        MinimumMass(3, mass)
+# ---------------------------------------------------------------- refusals
 
-
-@pytest.mark.parametrize("size", [0, -1, 2.5, math.nan, "three"])
-def test_no_alphabet_has_such_a_size(size: Any) -> None:
-    with pytest.raises(PrivacyError, match="size of the alphabet"):
-        AllPriors(size)
-    with pytest.raises(PrivacyError, match="size of the alphabet"):
-        MinimumMass(size, 0.1)
-
-
-@pytest.mark.parametrize(
-    ("lower", "upper", "words"),
-    [
-        ([0.6, 0.6], [1, 1], "lower bounds sum to 1.2"),
-        ([0, 0], [0.4, 0.4], "upper bounds sum to 0.8"),
-        ([0.5, 0.1], [0.4, 0.9], "cross at position 0"),
-        ([0.1, 0.1], [0.9, 0.9, 0.9], "2 lower and 3 upper"),
+SIZES = [0, -1, 2.5, math.nan, "three"]
+DELTAS = [0, 1, -0.1, 1.5, math.nan, math.inf, "small"]
+REFUSED: list[tuple[Callable[[Any], PriorSet], str, list[Any]]] = [
+    (lambda delta: L1Ball([0.5, 0.5], 0.1, delta), "delta", DELTAS),
+    (lambda delta: Box([0.4, 0.4], [0.6, 0.6], delta), "delta", DELTAS),
+    (lambda labels: Box([0.4] * 2, [0.6] * 2, labels=labels), "labels of the bounds",
+     [["a"], ["a", "a"], "ab"]),
+    (lambda radius: L1Ball([0.5, 0.5], radius), "the radius",
+     [-1e-9, -1.0, 2 + 1e-9, math.nan, math.inf, "wide", None, True]),
+    (lambda mass: MinimumMass(3, mass), "the minimum mass", [-1e-9, 0.3334, math.nan, math.inf, "some"]),
+    (AllPriors, "size of the alphabet", SIZES),
+    (lambda size: MinimumMass(size, 0.1), "size of the alphabet", SIZES),
+    *((lambda pair: Box(*pair), words, [(lower, upper)]) for lower, upper, words in (
+        ([0.6, 0.6], [1, 1], "lower bounds sum to 1.2"), ([0, 0], [0.4, 0.4], "upper bounds sum to 0.8"),
+        ([0.5, 0.1], [0.4, 0.9], "cross at position 0"), ([0.1, 0.1], [0.9] * 3, "2 lower and 3 upper"),
         ([-0.1, 0.1], [0.9, 0.9], "lower bound at position 0 is -0.1"),
-        ([0.1, 0.1], [0.9, 1.1], "upper bound at position 1 is 1.1"),
-        ([0.1, math.nan], [0.9, 0.9], "finite"),
-        ([0.1, 0.0], [1.0, 0.0], "position 1 has probability 0"),
-        ([], [], "at least one"),
-        ([1.0, 0.0], [1, 1], "position 1 has probability 0"),
-        ([0.5, 0.5, 0.0], [1, 1, 1], "position 2 has probability 0"),
-    ],
-)
-def test_bounds_without_a_distribution_are_refused(
-    lower: Sequence[float], upper: Sequence[float], words: str
-) -> None:
-    with pytest.raises(PrivacyError, match=words):
-        Box(lower, upper)
-
-
-@pytest.mark.parametrize(
-    ("points", "words"),
-    [
+        ([0.1, 0.1], [0.9, 1.1], "upper bound at position 1 is 1.1"), ([0.1, math.nan], [0.9, 0.9], "finite"),
+        ([0.1, 0.0], [1.0, 0.0], "position 1 has probability 0"), ([], [], "at least one"),
+        ([0.5, 0.5, 0.0], [1, 1, 1], "position 2 has probability 0"))),
+    *((ConvexHull, words, [points]) for points, words in (
         ([[0.5, 0.5], [-0.1, 1.1]], "vertex 1 has a negative entry"),
-        ([[0.5, 0.5], [0.5, 0.6]], "vertex 1 sums to 1.1"),
+        ([[0.5, 0.5], [0.5, 0.6]], "vertex 1 sums to 1.1"), ([0.5, 0.5], "2 dimension"),
         ([[0.5, 0.5, 0.0], [0.3, 0.7, 0.0]], "position 2 has probability 0"),
-        ([0.5, 0.5], "2 dimension"),
-        ([[0.5, 0.5], [1.0]], "regular"),
-        ([[0.5, math.nan]], "finite"),
-        (np.empty((0, 2)), "at least one"),
-    ],
-)
-def test_points_that_are_no_distributions_are_refused(points: Any, words: str) -> None:
-    with pytest.raises(PrivacyError, match=words):
-        ConvexHull(points)
+        ([[0.5, 0.5], [1.0]], "regular"), ([[0.5, math.nan]], "finite"), (np.empty((0, 2)), "at least one"))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_set_says_what_it_is(kind: str) -> None:
-    one = random_set(kind, np.random.default_rng(4), 3).priors
-    assert "3" in repr(one)
-    assert one.words in one.scope
-    assert one.scope.startswith("for every prior")
-    assert plain(one)["kind"] == one.kind
-
-
-def test_a_set_from_a_sample_names_its_delta() -> None:
-    for one in (L1Ball([0.5, 0.5], 0.1, delta=0.05), Box([0.1, 0.1], [0.9, 0.9], delta=0.05)):
-        assert "except with probability 0.05 over the sample" in one.scope
+def test_what_is_no_set_is_refused() -> None:
+    for make, words, values in REFUSED:
+        for value in values:
+            with pytest.raises(PrivacyError, match=words):
+                make(value)
+    half = [0.5, 0.5]
+    for one in (L1Ball(half, 0.1), MinimumMass(2, 0.5), ConvexHull([half]), Box(half, half), AllPriors(2)):
+        for other in ([1.0], [0.5, 0.3, 0.2]):
+            with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
+                one.contains(other)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import math
 from decimal import Decimal
 from typing import Any
@@ -12,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pmlopt import ExpectedLoss, Prior
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import LOSSES, absolute, hamming, squared
 
@@ -30,11 +28,6 @@ def test_losses_follow_their_formulas(x: float, y: float) -> None:
         assert loss(x, x) == 0.0
 
 
-def test_hamming_takes_any_labels() -> None:
-    assert hamming("a", "a") == 0.0
-    assert hamming(("a", 1), ("a", 2)) == 1.0
-
-
 def test_hamming_takes_a_missing_value_for_itself() -> None:
     missing, other = float("nan"), np.float64("nan")
     for x, y in ((missing, missing), (missing, other), (other, missing), (math.nan, Decimal("nan"))):
@@ -48,20 +41,3 @@ def test_hamming_takes_a_missing_value_for_itself() -> None:
 def test_labels_without_a_difference_are_refused(loss: Any, x: Any, y: Any) -> None:
     with pytest.raises(UtilityError, match="labels"):
         loss(x, y)
-
-
-@pytest.mark.parametrize("loss", [absolute, squared])
-def test_dates_have_a_difference_that_is_no_number(loss: Any) -> None:
-    with pytest.raises(UtilityError):
-        loss(datetime.date(2020, 1, 2), datetime.date(2020, 1, 1))
-
-
-@pytest.mark.parametrize("loss", [absolute, squared])
-def test_text_labels_are_refused_where_the_loss_is_used(loss: Any) -> None:
-    prior = Prior([0.5, 0.5], labels=["low", "high"])
-    with pytest.raises(UtilityError, match="low"):
-        ExpectedLoss(loss).value(prior, [[1.0, 0.0], [0.0, 1.0]])
-
-
-def test_columns_may_differ_in_number_from_the_rows() -> None:
-    assert ExpectedLoss(squared).table((0, 1), (0, 0.5, 1)).tolist() == [[0, 0.25, 1], [1, 0.25, 0]]

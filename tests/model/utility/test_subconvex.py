@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import MODEST, mechanisms, pairs, priors
+from strategies import MODEST, pairs, priors
 
-from pmlopt import LDP, PML, Mechanism, design
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility import GuessingProbability, SubConvex, informations
@@ -51,16 +50,6 @@ def test_the_value_is_the_sum_of_the_function_over_the_columns(pair: tuple[Float
     assert PEAK.value(prior, matrix) == pytest.approx(math.fsum(float(c.max()) for c in columns), rel=1e-12)
 
 
-@given(pairs(max_size=4), st.data())
-@MODEST
-def test_post_processing_never_helps(pair: tuple[FloatArray, FloatArray], data: st.DataObject) -> None:
-    prior, matrix = pair
-    after = Mechanism(matrix).post_process(data.draw(mechanisms(matrix.shape[1])))
-    for utility in (*(make() for make in informations().values()), SPREAD, PEAK):
-        before = utility.value(prior, matrix)
-        assert utility.value(prior, after) <= before + 1e-12 * max(1.0, before)
-
-
 @st.composite
 def columns(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray]:
     """A prior and two columns of positive mean, some entries zero."""
@@ -94,17 +83,6 @@ def test_what_is_convex_and_homogeneous_passes_every_probe(prior: FloatArray) ->
         assert make().maximised
     for utility in (SPREAD, PEAK, SubConvex(lambda column, p: -(p @ column)), SubConvex(lambda v, p: 0)):
         utility.check(prior)
-
-
-@given(drawn=columns())
-@MODEST
-def test_one_column_at_a_time_or_many_is_the_same(drawn: tuple[FloatArray, FloatArray, FloatArray]) -> None:
-    prior, one, other = drawn
-    for make in informations().values():
-        utility = make()
-        many = utility.worths(prior, np.stack([one, other], axis=1))
-        single = [float(utility.function(column, prior)) for column in (one, other)]
-        assert many == pytest.approx(np.array(single), rel=1e-12, abs=1e-12)
 
 
 def shown_column(message: str) -> FloatArray:
@@ -174,33 +152,11 @@ def test_what_is_no_function_is_refused(bad: Any) -> None:
         SubConvex(bad)
 
 
-def test_a_design_probes_the_function() -> None:
-    for requirement in (PML(0.5), LDP(0.5)):
-        with pytest.raises(UtilityError, match="not convex"):
-            design([0.5, 0.3, 0.2], requirement, SubConvex(lambda v, p: -v.max()))
-
-
 def test_a_function_may_fail_on_the_mechanism_only() -> None:
     fussy = SubConvex(lambda v, p: float("nan") if v[0] == 0 else v.max())
     assert fussy.value([0.5, 0.5], np.full((2, 2), 0.5)) == 1.0
     with pytest.raises(UtilityError, match="is nan on the column"):
         fussy.value([0.5, 0.5], np.eye(2))
-
-
-def test_functions_are_called_by_their_names() -> None:
-    def largest(column: FloatArray, p: FloatArray) -> float:
-        return float(column.max())
-
-    assert SubConvex(largest).name == "largest"
-    assert SubConvex(lambda v, p: 0.0).name == "function"
-    assert "largest" in refusal_name(largest)
-
-
-def refusal_name(function: Function) -> str:
-    def largest(column: FloatArray, p: FloatArray) -> float:
-        return -float(function(column, p))
-
-    return refusal(largest)
 
 
 def test_a_function_that_writes_into_its_column_is_refused() -> None:

@@ -16,13 +16,13 @@ from pmlopt import (
     ExpectedLoss,
     L1Ball,
     Mechanism,
-    Status,
     certify,
     design,
     leakage_level,
     solve,
 )
 from pmlopt.errors import PmloptError, PriorError, ProgramError
+from pmlopt.programs import Status
 from pmlopt.programs.continuous.certificate import least_loss, mean_losses
 from pmlopt.programs.continuous.methods import Refinement, certified_on
 from pmlopt.solvers.outcome import Clock

@@ -13,23 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.envelopes import most_mass, random_mechanism, solved
 
-from pmlopt import (
-    PML,
-    ApproximatePML,
-    ExpectedLoss,
-    Status,
-    certify,
-    design,
-    failure_after_processing,
-    leakage_level,
-    maximal_leakage,
-    solve,
-)
+from pmlopt import PML, ApproximatePML, ExpectedLoss, certify, design, leakage_level, maximal_leakage, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import envelope_slack, failure_probability, slack
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.utility import hamming
+from pmlopt.programs import Status, failure_after_processing
 
 QUARTERS = [0.25] * 4
 

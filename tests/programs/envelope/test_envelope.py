@@ -21,7 +21,7 @@ from oracles.envelopes import (
     two_deltas,
 )
 
-from pmlopt import Mechanism, Prior, Status
+from pmlopt import Mechanism, Prior
 from pmlopt.errors import MechanismError
 from pmlopt.measures import binary_envelope, leakage_level
 from pmlopt.model.closed_forms import (
@@ -34,6 +34,7 @@ from pmlopt.model.closed_forms import (
     randomized_response_upper_bound,
     uniform,
 )
+from pmlopt.programs import Status
 
 QUARTERS = [0.25] * 4
 

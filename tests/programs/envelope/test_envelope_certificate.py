@@ -14,10 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.envelopes import most_mass, quantile, random_mechanism, solved
 
-from pmlopt import Mechanism, Prior, Status, certify, envelope
+from pmlopt import Mechanism, Prior, certify, envelope
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.measures import envelope_bounds, leakage_level
+from pmlopt.programs import Status
 from pmlopt.programs.envelope.masses import RationalMechanism, reached_mass
 from pmlopt.programs.envelope.multipliers import bad_mass, proved_ratio
 from pmlopt.programs.envelope.program import EnvelopeProgram

@@ -11,24 +11,12 @@ import numpy as np
 import pytest
 from oracles.envelopes import bisected, most_mass, random_mechanism, solved
 
-from pmlopt import (
-    AllPriors,
-    Box,
-    ConvexHull,
-    L1Ball,
-    Mechanism,
-    Prior,
-    Status,
-    certify,
-    envelope,
-    failure_after_processing,
-    ldp_level,
-    solve,
-)
+from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Mechanism, Prior, certify, envelope, ldp_level, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import plain
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
+from pmlopt.programs import Status, failure_after_processing
 from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass
 from pmlopt.solvers.outcome import FOREVER
 

@@ -22,11 +22,12 @@ from oracles.envelopes import (
     solved,
 )
 
-from pmlopt import ExpectedGain, Status, design, envelope, solve
+from pmlopt import ExpectedGain, design, envelope, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import envelope_bounds
 from pmlopt.model.privacy import PML
+from pmlopt.programs import Status
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.envelope.methods import MAX_REMEMBERED
 from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass

@@ -20,7 +20,6 @@ from pmlopt import (
     Mechanism,
     Prior,
     Result,
-    Status,
     certify,
     design,
     envelope,
@@ -32,6 +31,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
 from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
+from pmlopt.programs import Status
 from pmlopt.programs.envelope.masses import leaking_mass
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.margins import BoxProof, MarginRange, gain_bound

@@ -25,7 +25,6 @@ from pmlopt import (
     MutualInformation,
     Prior,
     Result,
-    Status,
     design,
     leakage_level,
     least_leakage,
@@ -42,6 +41,7 @@ from pmlopt.errors import (
 )
 from pmlopt.model.closed_forms import support_bound, utility_safe_level, utility_safe_mechanism
 from pmlopt.model.utility.orders import highest_threshold, utility_order
+from pmlopt.programs import Status
 from pmlopt.programs.least_leakage.program import LeastLeakage
 
 EXAMPLE = [[3, 2, 1], [1, 3, 2], [2, 1, 3]]

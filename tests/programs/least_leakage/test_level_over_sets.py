@@ -22,7 +22,6 @@ from pmlopt import (
     L1Ball,
     MinimumMass,
     Prior,
-    Status,
     least_leakage,
     solve,
     worst_case_utility,
@@ -31,6 +30,7 @@ from pmlopt.core.arrays import IntArray
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.uncertainty import leakage_capacity
 from pmlopt.model.utility import absolute, utility_order
+from pmlopt.programs import Status
 from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.programs.least_leakage.certificate import Multipliers, least_level
 from pmlopt.programs.least_leakage.program import LeastLeakage

@@ -12,9 +12,10 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import designs as oracles
 
-from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, Status, design, solve
+from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, MaximalLeakage, Prior, design, solve
 from pmlopt.errors import SolverError
 from pmlopt.model.privacy import Requirement
+from pmlopt.programs import Status
 from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
 from pmlopt.programs.linear.certifying import certify_linear as certify
 from pmlopt.programs.linear.certifying import lagrangian

@@ -10,7 +10,8 @@ import pytest
 from oracles import designs as oracles
 from oracles.bands import KINDS, bounded
 
-from pmlopt import ExpectedGain, Prior, Status, design, solve
+from pmlopt import ExpectedGain, Prior, design, solve
+from pmlopt.programs import Status
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Declaration
 

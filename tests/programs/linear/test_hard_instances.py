@@ -16,12 +16,12 @@ from pmlopt import (
     Prior,
     RatioBound,
     Secret,
-    Status,
     design,
     solve,
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import AllPriors
+from pmlopt.programs import Status
 
 Generator = np.random.Generator
 

@@ -11,8 +11,9 @@ from oracles import designs as oracles
 from oracles.bands import FLOORED, KINDS, Bounded, bounded, least_cost
 from oracles.blocks import WIDE, wide
 
-from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, Result, Status, design, solve
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, Result, design, solve
 from pmlopt.errors import SolverError
+from pmlopt.programs import Status
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.structured.newton import Newton
 

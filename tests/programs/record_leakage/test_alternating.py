@@ -15,11 +15,12 @@ from scipy.optimize import brentq
 from scipy.special import softmax
 from strategies import MODEST
 
-from pmlopt import Alternating, Result, Status, queries, record_leakage, solve
+from pmlopt import Result, queries, record_leakage, solve
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.measures import channel_capacity
 from pmlopt.model.queries.record_leakage_measures import divergences
+from pmlopt.programs import Alternating, Status
 from pmlopt.programs.record_leakage.alternating import (
     best_units,
     conditional_gradient,

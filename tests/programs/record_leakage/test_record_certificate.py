@@ -15,10 +15,11 @@ from hypothesis import strategies as st
 from oracles import records as oracle
 from oracles.designs import FloatArray
 
-from pmlopt import BranchAndBound, Mechanism, Result, Status, record_leakage, solve
+from pmlopt import Mechanism, Result, record_leakage, solve
 from pmlopt.core.records import Context, plain, read
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, laplace, symmetric_channel
 from pmlopt.model.queries.record_leakage_measures import dataset_entropy, record_information
+from pmlopt.programs import BranchAndBound, Status
 from pmlopt.programs.exact.arithmetic import stochastic
 from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each

@@ -14,7 +14,7 @@ from oracles import records as oracle
 from oracles.designs import FloatArray
 from scipy.optimize import brentq
 
-from pmlopt import BranchAndBound, Result, Status, record_leakage, solve
+from pmlopt import Result, record_leakage, solve
 from pmlopt.errors import MechanismError, PrivacyError, QueryError, SolverUnavailableError
 from pmlopt.model.queries import (
     Explicit,
@@ -26,6 +26,7 @@ from pmlopt.model.queries import (
     laplace,
     symmetric_channel,
 )
+from pmlopt.programs import BranchAndBound, Status
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 LOG2 = math.log(2)

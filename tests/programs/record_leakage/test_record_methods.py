@@ -9,9 +9,10 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from pmlopt import Alternating, BranchAndBound, Status, certify, record_leakage, solve, solvers_for
+from pmlopt import certify, record_leakage, solve, solvers_for
 from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.model.queries import ModularSum, Weight, symmetric_channel
+from pmlopt.programs import Alternating, BranchAndBound, Status
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.record_leakage import branch_and_bound
 from pmlopt.programs.record_leakage import closed_bounds as one_class_each

@@ -21,7 +21,6 @@ from pmlopt import (
     L1Ball,
     MutualInformation,
     Prior,
-    Status,
     SubConvex,
     design,
     mutual_information,
@@ -30,6 +29,7 @@ from pmlopt import (
 from pmlopt.errors import MechanismError, ProgramError
 from pmlopt.model.closed_forms import robust_binary
 from pmlopt.model.privacy import Requirement
+from pmlopt.programs import Status
 from pmlopt.programs.subconvex.column_spaces import column_bound
 from pmlopt.programs.subconvex.methods import certify_columns
 

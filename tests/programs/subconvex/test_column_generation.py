@@ -11,21 +11,11 @@ from oracles import columns as column_oracles
 from oracles.columns import UTILITIES, Case, assert_optimal, assert_proved, counted_case, random_case
 from oracles.designs import FloatArray
 
-from pmlopt import (
-    LDP,
-    LIP,
-    PML,
-    ExpectedGain,
-    Prior,
-    Status,
-    closed_forms,
-    design,
-    mutual_information,
-    solve,
-)
+from pmlopt import LDP, LIP, PML, ExpectedGain, Prior, closed_forms, design, mutual_information, solve
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare, GuessingProbability
+from pmlopt.programs import Status
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.program import ColumnDesign

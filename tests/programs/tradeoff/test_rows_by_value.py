@@ -9,8 +9,9 @@ import pytest
 from oracles.designs import FloatArray
 from scipy.optimize import linprog
 
-from pmlopt import Status, distortion_leakage, leakage_distortion, record_leakage, solve
+from pmlopt import distortion_leakage, leakage_distortion, record_leakage, solve
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, expected_distortion
+from pmlopt.programs import Status
 from pmlopt.programs.tradeoff.grouped_rows import MOST_GROUPS, families, searched_rows, within_distortion
 
 LOG2 = math.log(2)

@@ -21,7 +21,7 @@ from oracles.penalised_tradeoff import penalty_program
 from scipy.optimize import brentq
 from strategies import MODEST
 
-from pmlopt import Result, Status, certify, distortion_leakage, leakage_distortion, solve
+from pmlopt import Result, certify, distortion_leakage, leakage_distortion, solve
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
@@ -35,6 +35,7 @@ from pmlopt.errors import (
 )
 from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query
+from pmlopt.programs import Status
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.methods import Penalty
 from pmlopt.programs.tradeoff.penalty import Penalised, exponentiated_gradient

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pmlopt import Status, distortion_leakage, leakage_distortion, solve, solvers_for
+from pmlopt import distortion_leakage, leakage_distortion, solve, solvers_for
 from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic
+from pmlopt.programs import Status
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.tradeoff.certifying import audited
 from pmlopt.programs.tradeoff.grouped_rows import families, searched_rows, within_distortion

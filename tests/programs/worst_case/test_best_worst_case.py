@@ -22,8 +22,6 @@ from pmlopt import (
     L1Ball,
     MinimumMass,
     Prior,
-    Status,
-    best_guaranteed_utility,
     best_worst_case,
     certify,
     least_leakage,
@@ -33,6 +31,7 @@ from pmlopt import (
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.model.uncertainty import PriorSet, leakage_capacity
 from pmlopt.model.utility import highest_threshold, utility_order
+from pmlopt.programs import Status, best_guaranteed_utility
 from pmlopt.programs.least_leakage.certificate import LevelCertificate
 from pmlopt.programs.result import Result
 

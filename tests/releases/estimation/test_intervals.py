@@ -12,7 +12,6 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.estimation.frequencies import Intervals, most_likely
 from pmlopt.releases.estimation.intervals import goodness_of_fit
-from pmlopt.releases.estimation.people import people_needed
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 RARE = np.array([0.55, 0.3, 0.148, 0.002])
@@ -28,17 +27,6 @@ def binomial_tail(hits: int, trials: int, chance: float) -> float:
     return sum(
         math.comb(trials, k) * chance**k * (1 - chance) ** (trials - k) for k in range(hits + 1)
     )  # fmt: skip
-
-
-def test_intervals_of_two_letters_are_those_of_wilson() -> None:
-    n, z = 1_000_000, 1.6448536269514722
-    for hits in (400_000, 700_000):
-        share = hits / n
-        middle = (share + z**2 / (2 * n)) / (1 + z**2 / n)
-        width = z / (1 + z**2 / n) * math.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
-        ends = estimate(RESPONSE, [hits, n - hits]).confidence_interval(0.9)
-        wanted = (np.array([middle - width, middle + width]) - 0.25) / 0.5
-        assert ends[0] == pytest.approx(wanted, abs=2e-6)  # half a person more for each letter
 
 
 @pytest.mark.parametrize(("name", "epsilon"), [("pml", 1.0), ("ldp", 1.0)])
@@ -82,14 +70,6 @@ def test_fewer_combinations_have_narrower_intervals_and_all_are_within_what_freq
     assert one.intervals.tolist() == [[0, 1], [0, 1]]  # nothing is known from one person
     with pytest.raises(InputError, match="score, bernstein"):
         found.confidence_interval(kind="best")  # type: ignore[arg-type]
-
-
-def test_what_holds_at_any_number_takes_hardly_more_than_twice_the_people() -> None:
-    prior = Prior.from_counts({"never": 3500, "monthly": 3000, "weekly": 2500, "daily": 1000})
-    matrix = solve(design(prior, PML(1.0), EstimationError())).mechanism
-    wald, sure = (people_needed(prior, matrix, 0.03, intervals=kind) for kind in ("wald", "bernstein"))
-    assert wald == 3_297
-    assert sure <= 2.3 * wald
 
 
 def test_counts_of_another_file_are_refused() -> None:

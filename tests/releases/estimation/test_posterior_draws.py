@@ -63,12 +63,6 @@ def test_rare_letters_are_not_negative_and_a_workload_has_its_rows() -> None:
     assert np.array_equal(found.draws, again.draws)  # the same seed
 
 
-def test_a_prior_that_is_worth_many_people_outweighs_few_counts() -> None:
-    matrix = randomized_response(2, 1.0).matrix
-    near = estimate(matrix, [6, 4]).posterior([0.2, 0.8], 1e6)
-    assert near.mean == pytest.approx([0.2, 0.8], abs=2e-3)
-
-
 def test_one_letter_and_bad_priors() -> None:
     one = estimate([[0.5, 0.5]], [3, 4]).posterior()
     assert one.mean.tolist() == [1.0]

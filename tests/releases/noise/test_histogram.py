@@ -94,17 +94,6 @@ class TestTheorem4:
         level = LaplaceHistogram(scale, alpha).level
         assert leaked[rare] == pytest.approx(level, abs=1e-9)
 
-    @settings(max_examples=25, deadline=None)
-    @given(st.integers(1, 4), st.floats(0.0, 0.3), SCALES, SEEDS)
-    def test_a_likelier_class_leaks_as_if_alpha_were_its_probability(
-        self, n: int, alpha: float, scale: float, seed: int
-    ) -> None:
-        rng = np.random.default_rng(seed)
-        records = random_records(rng, n, 3, alpha)
-        for t in range(3):
-            leaked = leakage(outcome_of_the_proof(n, 3, t), records, 0, scale)[t]
-            assert leaked == pytest.approx(laplace_level(scale, float(records[0, t])), abs=1e-9)
-
 
 class TestLevels:
     @given(SCALES, st.floats(0.0, 0.5))
@@ -158,23 +147,9 @@ class TestLevels:
         assert noise.level == pytest.approx(epsilon, rel=1e-12)
         assert noise.scale <= 2 / epsilon * (1 + 1e-14)
 
-    def test_no_noise_is_needed(self) -> None:
-        assert LaplaceHistogram.calibrate(epsilon=math.log(4), min_mass=0.25).scale == 0.0
-        assert LaplaceHistogram.calibrate(epsilon=math.log(4) - 1e-6, min_mass=0.25).scale > 0.0
-
 
 class TestComposition:
     """What so many of the counts leak together, by enumeration, is never above the bound for so many."""
-
-    def test_on_a_grid_both_counts_of_two_classes_leak_more_than_one_counting_query(self) -> None:
-        """Scale 1, mass 0.1: 1.506 nats, and not the 0.905 of one query."""
-        noise, records = LaplaceHistogram(1.0, 0.1), np.array([[0.1, 0.9], [0.4, 0.6]])
-        grid = np.linspace(-6, 8, 29)
-        most = max(leakage(np.array([x, y]), records, 0, 1.0).max() for x in grid for y in grid)
-        assert most == pytest.approx(2 - math.log(0.9 + 0.1 * math.exp(2)), abs=1e-9)
-        assert noise.composed_level(2, released=1) == pytest.approx(0.905, abs=1e-12)
-        assert noise.composed_level(2, released=1) < most <= noise.composed_level(2)
-        assert noise.level == pytest.approx(most, abs=1e-9)
 
     @settings(max_examples=30, deadline=None)
     @given(st.integers(1, 5), st.integers(2, 3), st.floats(0.0, 1.0), SCALES, SEEDS)
@@ -268,11 +243,6 @@ class TestRelease:
         assert np.array_equal(released, counts)
         released[:] = 0  # a copy
         assert counts[0, 0] == 3
-
-    def test_the_counts_stay(self) -> None:
-        counts = np.array([3.0, 4.0])
-        self.NOISE.release(counts, 1)
-        assert counts.tolist() == [3.0, 4.0]
 
     @pytest.mark.parametrize(
         "counts",

@@ -10,13 +10,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
-from scipy.integrate import quad
 from scipy.special import logsumexp
 from strategies import MODEST
 
 from pmlopt import Prior
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.model.closed_forms import ldp_for_pml, pml_of_ldp
 from pmlopt.model.uncertainty import weissman_radius
 from pmlopt.releases.noise import BinaryLaplace, laplace_level, laplace_scale
 
@@ -94,36 +92,12 @@ class TestLevel:
         for q in np.random.default_rng(0).uniform(low, high, 8):
             assert largest_leakage(np.array([1 - q, q])[::turn], scale) <= noise.level + 1e-9
 
-    def test_the_printed_signs_of_the_left_tail_are_wrong(self) -> None:
-        """[grosse2025empirical, Appendix E]: for y < -1 it is |y + 1| = -(y + 1), so exponents are positive.
-
-        The printed exponents give `1 / (P(1) e^{2/b} + P(-1))`, which is below one; the line after it has
-        `e^{2/b} / (e^{2/b} P(-1) + P(1))`, which is right.
-        """
-        first, second, b, y = 0.3, 0.7, 1.3, -2.5
-        signs = {
-            sign: math.exp(sign * (y + 1) / b)
-            / (second * math.exp(sign * (y - 1) / b) + first * math.exp(sign * (y + 1) / b))
-            for sign in (-1, 1)
-        }
-        true = math.exp(float(BinaryLaplace([first, second], b).leakage(y)[0]))
-        assert signs[1] == pytest.approx(true, rel=1e-12)
-        assert true == pytest.approx(math.exp(2 / b) / (math.exp(2 / b) * first + second), rel=1e-12)
-        assert signs[-1] == pytest.approx(1 / (second * math.exp(2 / b) + first), rel=1e-12)
-        assert signs[-1] < 1 < true
-
     @given(SCALES, st.floats(0.0, 1.0))
     @MODEST
     def test_the_printed_formula_in_sixty_digits(self, scale: float, least: float) -> None:
         assert laplace_level(scale, least) == pytest.approx(
             level_in_digits(scale, least), rel=1e-12, abs=1e-15
         )
-
-    @given(SCALES)
-    @MODEST
-    def test_without_knowledge_it_is_differential_privacy(self, scale: float) -> None:
-        assert laplace_level(scale, 0.0) == pytest.approx(2 / scale, rel=1e-14)
-        assert BinaryLaplace([0.3, 0.7], scale).ldp_level == 2 / scale
 
     @pytest.mark.parametrize("ratio", [700.0, 730.0, 740.0, 744.0, 745.5, 2000.0])
     def test_it_is_still_so_where_exponentials_are_subnormal(self, ratio: float) -> None:
@@ -166,10 +140,6 @@ class TestLevel:
             2 / 0.7, rel=1e-14
         )
 
-    def test_it_is_the_pml_of_an_ldp_level(self) -> None:
-        assert laplace_level(0.8, 0.2) == pytest.approx(pml_of_ldp([0.2, 0.8], 2 / 0.8), rel=1e-14)
-        assert 2 / laplace_scale(0.6, 0.2) == pytest.approx(ldp_for_pml([0.2, 0.8], 0.6), rel=1e-12)
-
 
 class TestScale:
     @settings(max_examples=60, deadline=None)
@@ -190,12 +160,10 @@ class TestScale:
 
     @given(st.floats(1e-6, 0.5), st.floats(0.0, 3.0))
     @example(0.5, 0.0)
+    @example(1.0, 1e-9)
     @MODEST
     def test_no_noise_is_needed_from_the_largest_leakage_on(self, least: float, more: float) -> None:
         assert laplace_scale(-math.log(least) + more, least) == 0.0
-
-    def test_the_only_letter_needs_none(self) -> None:
-        assert laplace_scale(1e-9, 1.0) == 0.0
 
     @pytest.mark.parametrize(
         ("least", "epsilon"),
@@ -214,12 +182,6 @@ class TestScale:
         assert scale > 0
         assert laplace_level(scale, least) <= epsilon
         assert laplace_level(scale, least) == pytest.approx(epsilon, rel=1e-12)
-
-    @pytest.mark.parametrize("least", [0.6, 0.99, 1 - 1e-9, 1 - 2.0**-52])
-    @pytest.mark.parametrize("part", [1e-3, 0.5, 0.9])
-    def test_a_likely_letter_keeps_its_digits(self, least: float, part: float) -> None:
-        epsilon = -math.log(least) * part
-        assert laplace_scale(epsilon, least) == pytest.approx(scale_in_digits(epsilon, least), rel=1e-12)
 
     @pytest.mark.parametrize("least", [0.0, 0.3])
     @pytest.mark.parametrize("epsilon", [5e-324, 1e-310, 1e-305])
@@ -242,18 +204,6 @@ class TestScale:
 
 
 class TestOutcomes:
-    @pytest.mark.parametrize("scale", [0.2, 1.0, 7.0])
-    def test_the_density_integrates_to_one(self, scale: float) -> None:
-        noise = BinaryLaplace([0.3, 0.7], scale)
-        for x in (0, 1):
-            centre = 2 * x - 1
-            sides = [
-                quad(lambda y: float(noise.density(y)[x, 0]), *ends, epsabs=1e-12)[0]  # noqa: B023
-                for ends in ((centre - 60 * scale, centre), (centre, centre + 60 * scale))
-            ]
-            assert sides == pytest.approx([0.5, 0.5], abs=1e-10)
-            assert float(noise.density(centre)[x, 0]) == pytest.approx(1 / (2 * scale), rel=1e-15)
-
     @settings(max_examples=30, deadline=None)
     @given(st.floats(1e-3, 0.5), st.floats(0.05, 50.0), st.integers(0, 2**32 - 1), st.booleans())
     def test_leakage_is_the_ratio_of_densities(
@@ -263,7 +213,7 @@ class TestOutcomes:
         noise = BinaryLaplace(prior, scale)
         y = np.concatenate([np.random.default_rng(seed).uniform(-5, 5, 20), [-1.0, 0.0, 1.0]])
         f = noise.density(y)
-        assert f.shape == (2, len(y))
+        assert f == pytest.approx(np.exp(-np.abs(y - [[-1.0], [1.0]]) / scale) / (2 * scale), rel=1e-12)
         expected = np.log(f.max(axis=0) / (noise.prior.pmf @ f))
         assert noise.leakage(y) == pytest.approx(expected, abs=1e-12)
         assert noise.log_ratio(y) == pytest.approx(np.log(f[1] / f[0]), abs=1e-11)

@@ -47,7 +47,7 @@ def searched(interval: tuple[float, float], scale: float, epsilon: float) -> flo
     down, drop = math.exp(-epsilon), math.exp(-2 / scale)
     jump = (down - drop) / (1 - drop)
     steps = np.geomspace(1e-15, 1e-2, 30)
-    grid = np.concatenate([np.linspace(*interval, 101), jump - steps, 1 - jump + steps])
+    grid = np.concatenate([np.linspace(*interval, 51), jump - steps, 1 - jump + steps])
     grid = np.unique(np.clip(grid, *interval))
     values = np.array([laplace_failure(q, scale, epsilon) for q in grid.tolist()])
     best = float(values.max())
@@ -135,20 +135,6 @@ class TestRareLetters:
             assert noise.level == pytest.approx(epsilon, rel=1e-12)
         assert BinaryLaplace.calibrate(prior, epsilon=largest + 1e-9, radius=radius).scale == 0
 
-    def test_the_capacity_never_exceeds_the_level_asked_for(self) -> None:
-        noise = BinaryLaplace.calibrate([1e-9, 1 - 1e-9], epsilon=22.10956015, radius=1.5e-9)
-        assert noise.scale > 0.05
-        assert -math.log(2.5e-10) > 22.10956015
-
-    @pytest.mark.parametrize("swap", [False, True])
-    def test_gaussian(self, swap: bool) -> None:
-        prior = [1 - 1e-9, 1e-9] if swap else [1e-9, 1 - 1e-9]
-        assert BinaryGaussian(prior, 0.0, 1.5e-9).failure_probability(22.10956015) == pytest.approx(
-            2.5e-10, rel=1e-6
-        )
-        # the least probability is 2.5e-10; almost no noise tells a letter of 5e-10 from one of probability 1
-        assert BinaryGaussian(prior, 0.05, 1.5e-9).failure_probability(21.0) >= 5e-10
-
 
 class TestNearTheLargestLeakage:
     def test_the_failure_next_to_it_has_its_digits(self) -> None:
@@ -225,7 +211,6 @@ class TestLaplaceFailure:
 
 class TestPromise:
     COUNTS = Prior.from_counts({"no": 60, "yes": 40})
-    ASKS: tuple[Callable[..., Promise], ...] = (BinaryNoise.promise, BinaryGaussian.published_promise)
 
     @pytest.mark.parametrize("make", [confidence_ball, confidence_box])
     @pytest.mark.parametrize("kind", KINDS)
@@ -239,17 +224,6 @@ class TestPromise:
         with pytest.raises(PrivacyError, match=r"made for 0\.05"):
             noise.promise(0.6, 0.01)
         assert "except with probability 0.05" in noise.scope
-
-    def test_at_the_level_of_laplace_noise_only_the_sample_can_fail(self) -> None:
-        noise = BinaryLaplace.calibrate(self.COUNTS, epsilon=0.5, over=confidence_box(self.COUNTS, 0.05))
-        assert noise.promise(0.5) == Promise(0.5, 0.05)
-
-    def test_an_exact_interval_takes_less_noise_than_a_ball(self) -> None:
-        scales = [
-            BinaryLaplace.calibrate(self.COUNTS, epsilon=0.5, over=make(self.COUNTS, 0.05)).scale
-            for make in (confidence_box, confidence_ball)
-        ]
-        assert scales[0] < scales[1] < 4.0  # 2 / 0.5 is that of local differential privacy
 
     def test_the_table_of_the_documentation(self) -> None:
         printed = {(60, 40): [2.76, 2.55, 1.88], (600, 400): [2.16, 2.10, 1.88]}
@@ -278,17 +252,6 @@ class TestPromise:
         assert BinaryGaussian(self.COUNTS, 1.5, over=ball).published_promise(0.5).epsilon > 0.5
         with pytest.raises(PrivacyError, match="l1 ball"):
             BinaryGaussian(self.COUNTS, 1.5, over=box).published_promise(0.5)
-
-    @settings(max_examples=15, deadline=None)
-    @given(st.floats(0.05, 0.5), st.floats(0.2, 1.5), st.sampled_from([1e-6, 1e-3, 0.05]))
-    def test_gaussian_noise_calibrated_on_a_box_keeps_its_delta(
-        self, share: float, epsilon: float, delta: float
-    ) -> None:
-        box = Box([share / 2, 1 - 1.5 * share], [1.5 * share, 1 - share / 2])
-        noise = BinaryGaussian.calibrate([share, 1 - share], epsilon=epsilon, delta=delta, over=box)
-        assert noise.failure_probability(epsilon) <= delta * (1 + 1e-6)
-        for q in np.linspace(*noise.interval, 5):
-            assert BinaryGaussian([1 - q, q], noise.scale).failure_probability(epsilon) <= delta * (1 + 1e-6)
 
 
 def threshold_in_digits(p: Fraction, epsilon: float) -> Decimal | None:
