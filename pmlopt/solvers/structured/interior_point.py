@@ -1,6 +1,6 @@
-"""Mehrotra's predictor-corrector method with Gondzio's centrality corrections, on a design in column blocks.
+"""Mehrotra's predictor-corrector method on a design in column blocks.
 
-Source: S. Mehrotra, SIAM J. Optim. 2 (1992); J. Gondzio, Comput. Optim. Appl. 6 (1996).
+Source: S. Mehrotra, SIAM J. Optim. 2 (1992).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from itertools import count
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
 from pmlopt.solvers.outcome import FOREVER, Clock
 from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.newton import Newton, newton_at
@@ -20,22 +19,6 @@ from pmlopt.solvers.structured.points import Family, Point, narrowed, narrowed_p
 CENTRING_EXPONENT = 4
 """The target is the mean product times the share of the gap that a step without centring leaves, to this
 power. Mehrotra's 3 takes a quarter more iterations here."""
-
-LARGE_ENTRIES = 20_000
-"""From so many entries on a factorisation costs far more than a step, so that corrections are cheap."""
-
-CORRECTIONS = ((1, 0.8), (2, 1.2))
-"""Below and above that: how many centrality corrections are tried, and the sum of the two lengths from which
-on a step is not corrected."""
-
-LONGER_STEP = 0.3
-"""Corrections look so much further than the steps go that are to be lengthened."""
-
-LEAST_STEP_GAIN = 0.02
-"""A correction is kept where it lengthens the two steps by this in all."""
-
-CENTRALITY_FACTOR = 0.1
-"""Products within this factor of their target, both ways, are central."""
 
 BOUNDARY_FRACTION = 0.999
 """The share of the way to the boundary that a step goes."""
@@ -224,25 +207,5 @@ def _iterate(newton: Newton) -> tuple[Point, float]:
         wanted[name] = np.subtract(target, change, out=change)
     step = newton.step(wanted)
     primal, dual = at.lengths(step)
-    most, long = CORRECTIONS[newton.task.costs.size > LARGE_ENTRIES]
-    for _ in range(most):
-        if primal + dual > long:
-            break
-        ahead = at.moved(step, min(1.0, primal + LONGER_STEP), min(1.0, dual + LONGER_STEP))
-        for name, product in ahead.products.items():
-            wanted[name] += _centred(product, target)
-        other = newton.step(wanted)
-        longer = at.lengths(other)
-        if sum(longer) < primal + dual + LEAST_STEP_GAIN:
-            break
-        step, (primal, dual) = other, longer
     primal, dual = (length if length == 1 else BOUNDARY_FRACTION * length for length in (primal, dual))
     return at.moved(step, primal, dual), min(primal, dual)
-
-
-def _centred(product: FloatArray, target: float) -> FloatArray:
-    """What moves outlying products to the nearest central value, but down by no more than that value."""
-    lowest, highest = CENTRALITY_FACTOR * target, target / CENTRALITY_FACTOR
-    change = np.clip(product, lowest, highest)
-    change -= product
-    return np.maximum(change, -highest, out=change)

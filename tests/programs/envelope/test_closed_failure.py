@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import math
 from typing import Any
 
@@ -150,14 +148,3 @@ def test_a_post_processing_of_ones_own_is_certified() -> None:
     for matrix, multipliers in ((np.eye(3), None), (np.eye(4), [1.0] * 3)):
         with pytest.raises(MechanismError):
             certify(program, matrix, multipliers)
-
-
-def test_false_claims_are_found() -> None:
-    certificate = solve(failure_after_processing(QUARTERS, HALVES, math.log(3))).certificate
-    assert certificate.verify()
-    assert not dataclasses.replace(certificate, value=certificate.value + 1e-9).verify()
-    assert not dataclasses.replace(certificate, bound=certificate.bound - 1e-9).verify()
-    assert not dataclasses.replace(certificate, multipliers=np.zeros(4)).verify()
-    assert not dataclasses.replace(certificate, mechanism=certificate.attack).verify()
-    assert json.loads(json.dumps(certificate.to_dict()))["epsilon"] == math.log(3)
-    assert "1.09861229 nats or more with a probability above 0.147368" in certificate.statement

@@ -32,7 +32,6 @@ from pmlopt.programs.certificate import Restart
 from pmlopt.programs.envelope.methods import MAX_REMEMBERED
 from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass
 from pmlopt.solvers.outcome import FOREVER
-from pmlopt.solvers.parametric_program import MAX_SIMPLEX_ITERATIONS
 
 QUARTERS = [0.25] * 4
 
@@ -89,17 +88,6 @@ def test_it_starts_from_no_post_processing_at_all() -> None:
     assert found.status is Status.OPTIMAL
 
 
-def test_a_wide_tolerance_is_enough() -> None:
-    rng = np.random.default_rng(1211)
-    p, matrix = rng.dirichlet(np.ones(6)), rng.dirichlet(np.full(6, 0.5), 6)
-    best, found = solved(p, matrix, 0.3), solved(p, matrix, 0.3, tolerance=0.05)
-    assert found.status is Status.OPTIMAL
-    assert found.gap <= 0.05
-    assert (found.iterations or 0) <= (best.iterations or 0)
-    assert found.value <= best.bound + 1e-12
-    assert found.bound >= best.value - 1e-12
-
-
 # ---------------------------------------------------------------- warm starts
 
 
@@ -118,17 +106,6 @@ def test_another_delta_starts_from_what_was_asked() -> None:
     assert max(len(found.restart.arrays["ratio"]) for found in warm) <= MAX_REMEMBERED
 
 
-def test_the_same_delta_again_takes_at_most_one_program() -> None:
-    p, matrix = random_mechanism(3)
-    first = solved(p, matrix, 0.3)
-    again = solved(p, matrix, 0.3, warm_start=first)
-    from_arrays = solved(p, matrix, 0.3, warm_start=first.restart)
-    assert (first.iterations or 0) > 1
-    assert again.iterations == from_arrays.iterations
-    assert (again.iterations or 0) <= 1
-    assert again.status is Status.OPTIMAL
-
-
 def test_a_restart_of_another_mechanism_or_prior_is_left_out() -> None:
     p, matrix = random_mechanism(3)
     other = solved(p, matrix[:, ::-1], 0.3)
@@ -139,16 +116,6 @@ def test_a_restart_of_another_mechanism_or_prior_is_left_out() -> None:
         assert_closed(p, matrix, found)
     mechanism = solve(design(p, PML(0.1), ExpectedGain(np.eye(len(p)))))
     assert not solved(p, matrix, 0.3, warm_start=mechanism).warm_started
-
-
-@pytest.mark.parametrize("name", ["ratio", "mass", "slope", "point", "multipliers"])
-def test_a_restart_that_lost_an_array_is_left_out(name: str) -> None:
-    p, matrix = random_mechanism(3)
-    arrays = dict(solved(p, matrix, 0.3).restart.arrays)
-    arrays[name] = arrays[name][:-1]
-    assert not solved(p, matrix, 0.3, warm_start=Restart("ratio-search", arrays)).warm_started
-    del arrays[name]
-    assert not solved(p, matrix, 0.3, warm_start=Restart("ratio-search", arrays)).warm_started
 
 
 @pytest.mark.parametrize("seed", [3, 8, 22, 57])
@@ -206,24 +173,6 @@ def test_a_slope_that_is_noise_does_not_take_the_search_out_of_its_bounds() -> N
     assert most_mass(p, matrix, math.exp(found.bound + 1e-6)) < 0.99 + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_sparse_channels_whose_mass_jumps_are_proved(seed: int) -> None:
-    rng = np.random.default_rng([1213, seed])
-    n, m = (int(size) for size in rng.integers(3, 13, 2))
-    p, matrix = rng.dirichlet(np.full(n, 0.5)) + 1e-3, rng.dirichlet(np.full(m, 0.1), n)
-    for found in curve_of(p / p.sum(), matrix, [0.1, 0.3, 0.5, 0.7, 0.9]):
-        assert found.status is Status.OPTIMAL
-        assert found.certificate.verify()
-
-
-def test_every_run_of_the_solver_is_limited() -> None:
-    programs = RatioPrograms(envelope(CYCLING[0], CYCLING[1], 0.5), 0.5)
-    programs.solve(1.5, np.zeros(6, dtype=bool), FOREVER)
-    assert programs._moving is not None
-    for option in ("simplex_iteration_limit", "ipm_iteration_limit"):
-        assert programs._moving.solver.getOptionValue(option)[1] <= MAX_SIMPLEX_ITERATIONS
-
-
 @pytest.mark.parametrize("seed", [1, 8, 22])
 def test_the_linear_program_is_the_one_that_is_declared(seed: int) -> None:
     p, matrix = random_mechanism(seed)
@@ -241,14 +190,7 @@ def test_the_linear_program_is_the_one_that_is_declared(seed: int) -> None:
 # ---------------------------------------------------------------- the default tolerance
 
 
-@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-4, 1 - 1e-6, 1 - 1e-9])
-def test_random_mechanisms_at_the_ends_of_delta(delta: float) -> None:
-    for seed in range(0, 60, 4):
-        p, matrix = random_mechanism(seed)
-        assert_closed(p, matrix, solved(p, matrix, delta))
-
-
-@pytest.mark.parametrize("seed", [145, 196, 206, *range(40)])
+@pytest.mark.parametrize("seed", [145, 196, 206, *range(12)])
 def test_a_delta_far_below_the_tolerance_of_the_solver_is_proved_to_nine_digits(seed: int) -> None:
     # letters down to 1e-30 and entries down to 1e-16; of the first three the bound was up to 0.8 nats above
     rng = np.random.default_rng(seed)
@@ -271,11 +213,3 @@ def test_an_envelope_that_ends_where_a_letter_closes_is_proved(rows: FloatArray,
     found = solved(p, matrix, weight)
     assert_sound(p, matrix, found)
     assert found.status is Status.OPTIMAL
-
-
-def test_two_even_letters_at_the_median() -> None:
-    # V falls to 1/2 at the ratio of the first letter, and goes on falling from there without a jump
-    matrix = np.array([[0.07584685345135615, 0.9241531465486438], [0.4064735821780469, 0.5935264178219531]])
-    found = solved([0.5, 0.5], matrix, 0.5)
-    assert found.status is Status.OPTIMAL
-    assert found.value == pytest.approx(math.log(2 * matrix[0, 1] / matrix[:, 1].sum()), abs=1e-14)

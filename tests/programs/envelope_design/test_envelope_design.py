@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 from functools import cache
 from typing import Any
@@ -87,19 +86,6 @@ def test_the_rarer_of_two_letters_gives_itself_away(delta: float) -> None:
     assert found.bound == pytest.approx(loss, abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_a_grid_of_binary_mechanisms_has_nothing_better_and_comes_near(seed: int) -> None:
-    rng = np.random.default_rng([1251, seed])
-    first = float(rng.uniform(0.55, 0.9))
-    p, epsilon, delta = np.array([first, 1 - first]), float(rng.uniform(0.2, 0.8)), 0.2
-    found = solve(envelope_design(p, epsilon, delta, ExpectedGain(np.eye(2))))
-    steps = np.linspace(0, 1, 21)
-    grid = sorted(((p[0] * a + p[1] * b, a, b) for a in steps for b in steps), reverse=True)
-    kept = next(gain for gain, a, b in grid if keeps(p, np.array([[a, 1 - a], [1 - b, b]]), epsilon, delta))
-    assert kept <= found.bound + 1e-9
-    assert kept >= found.value - 2 / 20
-
-
 def test_no_random_mechanism_within_the_envelope_exceeds_the_bound() -> None:
     rng = np.random.default_rng(1252)
     compared = 0
@@ -173,30 +159,6 @@ class TestCertificates:
         assert len(certificate.proof.letters) > 1
         assert certificate.margins.max() > 0
         return certificate
-
-    def test_it_verifies_and_is_plain_data(self) -> None:
-        certificate = self.found()
-        assert certificate.verify()
-        record = json.loads(json.dumps(certificate.to_dict()))
-        assert record["margins"] == certificate.margins.tolist()
-
-    @pytest.mark.parametrize(
-        "change",
-        [
-            {"epsilon": 0.99},
-            {"delta": 0.099},
-            {"margins": np.zeros(2)},
-            {"margins": np.zeros(3)},
-            {"value": 0.1},
-            {"bound": 0.9},
-            {"mechanism": Mechanism(np.eye(2))},
-            {"mechanism": Mechanism([[0.5, 0.25, 0.25]] * 2)},
-            {"maximised": True},
-        ],
-        ids=str,
-    )
-    def test_altered_claims_are_refused(self, change: dict[str, Any]) -> None:
-        assert not dataclasses.replace(self.found(), **change).verify()
 
     @pytest.mark.parametrize(
         "change",

@@ -16,7 +16,6 @@ from oracles.least_leakage import bisected
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, least_leakage, solve, worst_case_utility
 from pmlopt.errors import MechanismError
-from pmlopt.model.closed_forms import utility_safe_mechanism
 from pmlopt.model.closed_forms.worst_case import uniform_on
 from pmlopt.model.utility.orders import utility_order
 from pmlopt.programs.exact.arithmetic import snap
@@ -223,14 +222,6 @@ def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
         assert float(sign * (mean - Fraction(program.floor.expected.value))) >= -1e-12 * program.floor.unit
 
 
-def test_the_best_of_several_proofs_is_kept() -> None:
-    program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)
-    proofs = [Multipliers(np.zeros(3)), Multipliers(np.array([-1.0, 2.0, 2.0])), Multipliers(np.ones(3))]
-    matrix = utility_safe_mechanism(EXAMPLE, 2).matrix
-    certificate = certify_level(program, matrix, proofs)
-    assert certificate.multipliers is proofs[1].rows
-
-
 @pytest.mark.parametrize("noise", [1e-16, 1e-13, 1e-11, 1e-9])
 def test_noise_on_forbidden_and_dropped_pairs_is_removed(noise: float) -> None:
     prior = Prior([0.6, 0.2, 0.2])
@@ -263,11 +254,3 @@ def test_a_matrix_below_the_floor_is_lifted_or_refused() -> None:
     assert gain >= 0.5 - 1e-14
     assert lifted.residuals["expected"] == 0
     assert lifted.value >= math.log(2) - 1e-12
-
-
-def test_flat_is_what_demands_nothing() -> None:
-    free = solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 1)).certificate
-    bound = solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)).certificate
-    floored = solve(least_leakage([0.5, 0.5], ExpectedGain(np.eye(2)), expected=0.1)).certificate
-    assert (free.flat, bound.flat, floored.flat) == (True, False, False)
-    assert is_stochastic(snap(free.mechanism.matrix))

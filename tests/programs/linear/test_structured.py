@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import designs as oracles
-from oracles.bands import FLOORED, KINDS, Bounded, bounded, least_cost
+from oracles.bands import KINDS, Bounded, bounded, least_cost
 from oracles.blocks import WIDE, wide
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, Result, design, solve
-from pmlopt.errors import SolverError
 from pmlopt.programs import Status
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.structured.newton import Newton
@@ -152,34 +151,6 @@ def test_middling_instances_reach_what_clarabel_reaches(kind: str) -> None:
     assert found.certificate.verify()
     assert found.iterations is not None
     assert found.iterations < 60
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_what_is_not_proved_is_certified_still(kind: str) -> None:
-    case = instance(kind, 1)
-    while case.unit == 0:
-        case = instance(kind, 5)
-    result: Any
-    try:
-        result = solve(case.program, "structured", tolerance=1e-300)
-    except SolverError as error:
-        result = error.result
-        assert result is not None
-        assert result.status is Status.STOPPED
-    else:  # value and bound are the same float, or next to it
-        assert result.gap <= 1e-15 * max(1.0, abs(result.value))
-    assert_certified(case, result)
-    assert result.gap < 1e-6 * case.unit
-
-
-@pytest.mark.parametrize("kind", FLOORED)
-@pytest.mark.parametrize("share", [1e-5, 1 - 1e-9])
-def test_sets_that_are_all_but_one_law_or_all_laws(kind: str, share: float) -> None:
-    for seed in range(3):
-        rng = np.random.default_rng([76, seed])
-        prior = Prior(oracles.random_prior(rng, 7))
-        case = Instance(bounded(kind, prior, rng, share), 1.0, 1.0, rng.random((7, 5)), maximised=True)
-        assert_proved(case, solve(case.program, "structured"))
 
 
 # ---------------------------------------------------------------- where it fails

@@ -84,13 +84,6 @@ def test_the_laws_of_another_entropy_are_a_warm_start() -> None:
     assert solve(record_leakage(QUERY, MECHANISM, 1.8), solver=ONE_NODE, warm_start=rough).warm_started
 
 
-def test_a_warm_start_of_too_little_entropy_is_pushed_inside() -> None:
-    low = solve(record_leakage(QUERY, MECHANISM, 1.0), solver=ONE_NODE)
-    high = solve(record_leakage(QUERY, MECHANISM, 2.0), solver=ONE_NODE, warm_start=low)
-    assert high.warm_started
-    assert high.certificate.verify()
-
-
 def test_a_start_that_does_not_fit_is_left_out() -> None:
     program = record_leakage(QUERY, MECHANISM, 1.9)
     fits = np.full((2, 4), 0.1)

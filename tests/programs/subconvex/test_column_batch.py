@@ -78,12 +78,6 @@ def test_one_column_written_in_several_ways_is_kept_once() -> None:
     assert columns.between.tolist() == [-1, -1]
 
 
-def test_columns_that_differ_in_the_letter_between_are_kept() -> None:
-    p = np.array([0.4, 0.3, 0.3])
-    columns = Columns(Box(0.0, 2.0), np.array([[True, False, False]] * 2), np.array([1, 2]))
-    assert len(columns.distinct(p)) == 2
-
-
 @pytest.mark.parametrize("low", [0.0, 0.3])
 def test_unit_columns_are_low_but_at_one_letter(low: float) -> None:
     p = np.array([0.5, 0.3, 0.1, 0.1])
@@ -127,11 +121,6 @@ def test_a_share_raises_what_lies_between_only() -> None:
     assert raised[1] / raised[0] == pytest.approx(0.5, abs=1e-4)
     assert P @ raised == pytest.approx(1, abs=1e-15)
     assert COLUMNS.lifts(P) is COLUMNS.entries
-
-
-def test_repeated_columns_are_kept_once() -> None:
-    assert COLUMNS.distinct(P).entries.tolist() == COLUMNS[:3].entries.tolist()
-    assert len(COLUMNS) == 4
 
 
 @pytest.mark.parametrize("seed", range(8))

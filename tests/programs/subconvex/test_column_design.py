@@ -67,19 +67,6 @@ def test_the_program_is_a_plain_linear_program() -> None:
     assert "weights" in str(program)
 
 
-@pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("whole", [True, False])
-def test_the_range_holds_every_value(name: str, whole: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    if not whole:
-        declare_none(monkeypatch)
-    for seed in range(4, 8):
-        case, (utility, worth) = random_case(89, seed), UTILITIES[name]
-        program = design(case.prior, PML(case.epsilon), utility)
-        constant = float(worth(case.p, np.ones((case.prior.size, 1)))[0])
-        best = column_oracles.optimum(case.p, PML(case.epsilon), worth).value
-        assert constant - 1e-12 <= best <= constant + program.scale + 1e-9
-
-
 def test_many_columns_are_not_declared() -> None:
     program = design(Prior(np.random.default_rng(90).dirichlet(np.ones(25))), PML(1.0), INFORMATION)
     assert not program.complete
@@ -116,36 +103,12 @@ def test_outputs_carry_the_labels_asked_for(labels: Any, epsilon: float) -> None
     assert_optimal(program, [result], best)
 
 
-def test_a_number_of_outputs_is_their_labels() -> None:
-    result = solve(design(THREE, PML(0.4), INFORMATION, outputs=5))
-    assert result.mechanism.outputs == (0, 1, 2, 3, 4)
-    assert result.mechanism.matrix.shape == (3, 5)
-
-
-def test_the_letters_keep_their_labels_where_outputs_are_left_out() -> None:
-    result = solve(design(Prior(THREE, ["a", "b", "c"]), PML(0.4), INFORMATION))
-    assert result.mechanism.inputs == ("a", "b", "c")
-    assert len(result.mechanism.outputs) == result.mechanism.matrix.shape[1]
-
-
-def test_a_warm_start_keeps_the_outputs() -> None:
-    program = design(THREE, PML(0.4), INFORMATION, outputs=["x", "y", "z"])
-    result = solve(program, warm_start=np.full((3, 1), 1.0))
-    assert result.mechanism.outputs == ("x", "y", "z")
-
-
 # ---------------------------------------------------------------- refused
 
 
 @pytest.mark.parametrize("outputs", [2, ["x", "y"], 1, range(2)])
 def test_fewer_outputs_than_letters_are_refused(outputs: Any) -> None:
     with pytest.raises(ProgramError, match="fewer than the 3 letters"):
-        design(THREE, PML(0.4), INFORMATION, outputs=outputs)
-
-
-@pytest.mark.parametrize("outputs", [[], ["x", "x", "y"], 3.5, object(), "xyz"])
-def test_outputs_that_are_none_are_refused(outputs: Any) -> None:
-    with pytest.raises(ProgramError):
         design(THREE, PML(0.4), INFORMATION, outputs=outputs)
 
 

@@ -90,19 +90,6 @@ def test_each_way_of_pricing_ends_with_a_proof(
     assert_route("tangents" if (way, kind) == ("search", "ldp") else way, case, kind, "mutual information")
 
 
-@pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("way", ["counts", "vertices", "search"])
-@pytest.mark.parametrize("seed", [5, 6])
-def test_each_utility_is_priced(name: str, way: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    by_letters = name not in ("guessing", "own function")
-    if way == "search" and not by_letters:
-        return  # refused: see tests/programs/subconvex
-    declare_none(monkeypatch, listing=way == "vertices" or not by_letters)
-    case = counted_case(69, seed) if way == "counts" else random_case(69, seed)
-    case = case.inside() if name == "hellinger" else case
-    assert_route(way if by_letters else "vertices", case, "pml", name)
-
-
 def assert_route(way: str, case: Case, kind: str, name: str) -> None:
     """The program is priced in that way, and reaches what full enumeration reaches."""
     utility, worth = UTILITIES[name]
@@ -112,22 +99,6 @@ def assert_route(way: str, case: Case, kind: str, name: str) -> None:
     if case.epsilon > 0:
         assert program.space.pricer().name == way
     assert_optimal(program, [generated(program)], column_oracles.optimum(case.p, privacy, worth).value)
-
-
-@pytest.mark.parametrize("seed", range(3))
-def test_every_column_declared_or_generated_is_the_same_optimum(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    declare_none(monkeypatch, listing=True)
-    prior = Prior(np.random.default_rng([70, seed]).dirichlet(np.ones(10)))
-    program = design(prior, PML((0.2, 0.8, 1.5)[seed]), INFORMATION)
-    every = program.with_every_column()
-    assert every.complete
-    assert every.lifts.shape[1] > program.lifts.shape[1]
-    whole, grown = solve(every), generated(program)
-    assert (whole.solver, grown.solver) == ("highs", "column-generation")
-    assert whole.value == pytest.approx(grown.value, abs=1e-9)
-    assert_optimal(every, [whole, grown], best_information(Case(prior, 0.0), program.privacy))
 
 
 # ---------------------------------------------------------------- closed forms
@@ -173,18 +144,6 @@ def test_the_circulant_is_the_closed_form_of_uniform_priors(n: int, share: float
     in_first = epsilon <= -math.log1p(-1 / n)
     program = design(Prior.uniform(n), PML(epsilon), INFORMATION)
     assert_closed(program, "high_privacy" if in_first else "uniform", value)
-
-
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, math.log(3)])
-def test_a_hundred_even_letters_are_the_circulant(epsilon: float) -> None:
-    prior = Prior.uniform(100)
-    value = mutual_information(prior, closed_forms.uniform(100, epsilon))
-    result = solve(design(prior, PML(epsilon), INFORMATION), tolerance=1e-10)
-    assert result.solver == "column-generation"
-    assert result.value == pytest.approx(value, abs=1e-10)
-    assert result.gap <= 1e-10
-    assert result.closed_form is not None
-    assert result.closed_form.name == "uniform"
 
 
 @pytest.mark.parametrize("n", [2, 4, 7])
@@ -245,24 +204,6 @@ def test_one_letter_has_nothing_to_tell(privacy: Requirement, solver: str) -> No
 # ---------------------------------------------------------------- hard scales
 
 
-@pytest.mark.parametrize("epsilon", [1e-6, 1.0, 30.0])
-@pytest.mark.parametrize("n", [2, 3, 6])
-def test_a_letter_of_one_in_a_billion_is_no_obstacle(n: int, epsilon: float) -> None:
-    rest = np.random.default_rng([76, n]).dirichlet(np.ones(n - 1))
-    prior = Prior([*(rest * (1 - 1e-9)), 1e-9])
-    program = design(prior, PML(epsilon), INFORMATION)
-    best = best_information(Case(prior, epsilon), PML(epsilon))
-    assert_optimal(program, both_ways(program), best)
-
-
-@pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("privacy", [PML(1e-6), LDP(1e-6), LIP(1e-6, 1e-6), LIP(1.0, 1e-6)], ids=str)
-def test_a_level_near_to_zero_is_no_obstacle(name: str, privacy: Requirement) -> None:
-    p, (utility, worth) = np.array([0.35, 0.3, 0.2, 0.15]), UTILITIES[name]
-    program = design(p, privacy, utility)
-    assert_optimal(program, both_ways(program), column_oracles.optimum(p, privacy, worth).value)
-
-
 @pytest.mark.parametrize(
     ("prior", "tolerance"),
     [(np.random.default_rng(77).dirichlet(np.ones(20)), 1e-6), (zipf(20), 1e-6), (zipf(50), 1e-5)],
@@ -307,23 +248,6 @@ def test_an_incomplete_program_is_for_column_generation_alone(
     assert solve(declared().with_every_column(), solver, tolerance=1e-4).solver == solver
 
 
-def test_column_generation_is_for_sub_convex_utilities_alone() -> None:
-    with pytest.raises(SolverUnavailableError, match="column-generation"):
-        solve(design([0.5, 0.5], PML(0.2), ExpectedGain(np.eye(2))), "column-generation")
-
-
-@pytest.mark.parametrize("way", ["declared", "vertices", "search"])
-def test_solving_twice_gives_the_same_numbers(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way != "declared":
-        declare_none(monkeypatch, listing=way == "vertices")
-    program, again = (design(random_case(80, 7).prior, PML(0.9), INFORMATION) for _ in range(2))
-    first = solve(program)
-    for result in (solve(program), solve(again)):
-        assert np.array_equal(first.mechanism.matrix, result.mechanism.matrix)
-        assert first.bound == result.bound
-        assert first.iterations == result.iterations
-
-
 @pytest.mark.parametrize("way", ["declared", "vertices", "search"])
 def test_a_time_limit_returns_what_is_in_hand(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if way != "declared":
@@ -336,15 +260,6 @@ def test_a_time_limit_returns_what_is_in_hand(way: str, monkeypatch: pytest.Monk
     assert result.value <= result.bound
     best = best_information(Case(program.prior, 0.7), PML(0.7))
     assert result.value - 1e-9 <= best <= result.bound + 1e-9
-
-
-def test_a_stopped_search_on_many_letters_keeps_its_promises() -> None:
-    program = design(zipf(60), PML(0.7), ChiSquare())
-    result = solve(program, time_limit=1e-6, tolerance=1e-12)
-    assert result.status in (Status.UNPROVED, Status.STOPPED)
-    assert result.certificate.verify()
-    assert result.value <= result.bound
-    assert result.bound < math.inf
 
 
 # ---------------------------------------------------------------- warm starts

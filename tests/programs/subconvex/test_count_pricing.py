@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from oracles.brute_force_columns import UTILITIES, Make, Problem, assert_allowed, problems
+from oracles.brute_force_columns import UTILITIES, Problem, assert_allowed, problems
 
 from pmlopt import LIP, PML, Prior, design, solve
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.uncertainty.columns import Box, Family, Staircase
+from pmlopt.model.uncertainty.columns import Box
 from pmlopt.model.utility import ChiSquare, FInformation, Hellinger, MutualInformation
 from pmlopt.programs.subconvex.columns import Kernel
-from pmlopt.programs.subconvex.count_pricing import CountPricer, least_loss, random_sets
+from pmlopt.programs.subconvex.count_pricing import CountPricer, random_sets
 
 
 @settings(max_examples=40, deadline=None)
@@ -50,27 +49,6 @@ def test_with_a_margin_what_is_found_is_within_the_bounds(problem: Problem) -> N
     pricer = CountPricer(problem.kernel, problem.families, problem.counts)
     for columns in pricer.price(problem.rho, 6, -math.inf).columns:
         assert_allowed(problem.p, columns.lifts(problem.p, 2.0**-40), columns.family, within=1e-15)
-
-
-@settings(max_examples=25, deadline=None)
-@given(problems(max_size=5))
-def test_a_common_factor_of_the_counts_does_not_matter(problem: Problem) -> None:
-    larger = CountPricer(problem.kernel, problem.families, [6 * count for count in problem.counts])
-    assert larger.bound(problem.rho, 0.0) == CountPricer(
-        problem.kernel, problem.families, problem.counts
-    ).bound(problem.rho, 0.0)
-
-
-@pytest.mark.parametrize("utility", UTILITIES)
-@pytest.mark.parametrize("family", [Box(0.0, 2.5), Box(0.2, 1.7), Staircase(0.0, 3.0), Staircase(1.5, 0.05)])
-def test_eight_letters(utility: Make, family: Family) -> None:
-    rng = np.random.default_rng(8)
-    problem = Problem((1, 2, 3, 5, 8, 13, 21, 34), (family,), utility, rng.normal(size=8))
-    pricer = CountPricer(problem.kernel, problem.families, problem.counts)
-    assert pricer.bound(problem.rho, 0.0) == pytest.approx(problem.best(), abs=1e-9 * problem.size)
-    doubled = replace(problem, families=(family, Box(0.0, 1.3)))
-    pricer = CountPricer(problem.kernel, doubled.families, problem.counts)
-    assert pricer.bound(problem.rho, 0.0) == pytest.approx(doubled.best(), abs=1e-9 * problem.size)
 
 
 def test_constant_families_are_left_out() -> None:
@@ -193,17 +171,3 @@ def test_many_letters_end_without_generated_columns(letters: int, monkeypatch: p
     assert (
         result.value < 1 - 1e-6
     )  # sets of whole counts miss the closed bound, and the proof says by how much
-
-
-def test_a_capacity_of_whole_counts_is_filled() -> None:
-    counts = random_counts(5, 40, 1000)
-    counts[0] += sum(counts) % 2
-    result = solve(design(Prior.from_counts(counts), PML(np.log(2)), MutualInformation()))
-    assert result.value == pytest.approx(np.log(2), abs=1e-10)
-    assert result.gap <= 1e-10
-
-
-def test_one_letter_that_exceeds_the_capacity_by_itself_has_none() -> None:
-    counts = [7, 2, 1]
-    kernel = Kernel(np.array(counts) / 10, MutualInformation().phi)
-    assert least_loss(kernel, Box(0.0, 1.5), counts, 3, np.random.default_rng(0)) is None

@@ -223,16 +223,6 @@ def test_it_finds_every_column_above_the_threshold_and_no_other(problem: Problem
     assert_allowed(problem.p, meeting.columns.lifts(problem.p), box)
 
 
-@settings(max_examples=25, deadline=None)
-@given(boxes)
-def test_past_the_best_there_is_nothing(problem: Problem) -> None:
-    box = problem.families[0]
-    assert isinstance(box, Box)
-    meeting = columns_above(problem.kernel, box, problem.rho, problem.best() + 1e-6 * problem.size, 5)
-    assert meeting is not None
-    assert (meeting.best, len(meeting.columns)) == (-math.inf, 0)
-
-
 def test_where_there_are_too_many_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = Kernel(np.full(12, 1 / 12), MutualInformation().phi)
     assert columns_above(kernel, Box(0.0, 2.1), np.zeros(12), -10.0, 5) is not None
@@ -275,10 +265,6 @@ def test_on_many_letters_next_to_nothing_is_missing(letters: int) -> None:
     assert_allowed(p, columns.lifts(p), box)
     worths = MutualInformation().worths(p, columns.lifts(p))
     assert 1 - 1e-6 <= worths.min() <= worths.max() <= 1 + 1e-12
-
-
-def test_one_letter_that_exceeds_the_capacity_by_itself_has_none() -> None:
-    assert near_perfect(Box(0.0, 1.5), np.array([0.7, 0.2, 0.1]), 3, np.random.default_rng(0)) is None
 
 
 @pytest.mark.parametrize("utility", [MutualInformation, ChiSquare, TotalVariation, Hellinger])

@@ -14,7 +14,6 @@ from oracles.brute_force_columns import (
     KINDS,
     Problem,
     assert_allowed,
-    ball,
     extreme,
     families_of,
     families_under,
@@ -63,13 +62,6 @@ def test_the_list_is_that_of_the_definition(law: tuple[FloatArray, np.random.Gen
         assert count >= lifts.shape[1]
 
 
-@pytest.mark.parametrize("counts", [[1] * 8, range(1, 9)], ids=["uniform", "ramp"])
-@pytest.mark.parametrize("family", [Box(0.0, 2.0), Box(0.25, 1.75), Staircase(0.0, 3.0), Staircase(1.4, 0.1)])
-def test_eight_letters(counts: Sequence[int], family: Family) -> None:
-    p = np.array(counts) / sum(counts)
-    assert rounded(listed(p, [family])[0]) == rounded(extreme(exact_law(p), family))
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(2, 7), st.sampled_from(["pml", "lip", "ldp", "ball"]))
 def test_without_ties_the_count_is_the_length_of_the_list(seed: int, n: int, kind: str) -> None:
@@ -104,53 +96,12 @@ def test_the_list_reaches_the_linear_program_over_the_columns(
     assert ((case.prior.pmf[:, None] * case.gains).T @ lifts).max() == pytest.approx(expected, abs=1e-7)
 
 
-@settings(max_examples=25, deadline=None)
-@given(laws(5), st.sampled_from(["ldp", "lip", "pml"]))
-def test_so_many_bounds_are_tight_at_a_listed_column_that_it_is_extreme(
-    law: tuple[FloatArray, np.random.Generator], kind: str
-) -> None:
-    p, rng = law
-    n = len(p)
-    for family in families_of(rng, p, kind) if n > 1 else ():
-        for column in listed(p, [family])[0].T:
-            tight = [p]
-            for x in range(n):
-                if isinstance(family, Box):
-                    tight += [np.eye(n)[x]] * bool(np.isclose(column[x], [family.low, family.high]).any())
-                    continue
-                tight += [
-                    np.eye(n)[x] - family.slope * np.eye(n)[z]
-                    for z in range(n)
-                    if math.isclose(column[x], family.slope * column[z])
-                ]
-            assert np.linalg.matrix_rank(np.array(tight)) == n
-
-
 @pytest.mark.parametrize("requirement", [PML(0.0), LDP(0.0), LIP(0.0, 0.0), LIP(0.0, 1.0), LIP(1.0, 0.0)])
 def test_without_leakage_nothing_but_the_constant_is_left(requirement: Requirement) -> None:
     prior = Prior([0.5, 0.3, 0.2])
     families = families_under(requirement, prior)
     assert vertices(prior.pmf, families, 10) == []
     assert count_vertices(prior.pmf, families) == 1
-
-
-@pytest.mark.parametrize("epsilon", [math.log(5), 3.0, 50.0])
-def test_past_the_largest_leakage_each_letter_is_alone(epsilon: float) -> None:
-    prior = Prior([0.5, 0.3, 0.2])
-    [lifts] = listed(prior.pmf, families_under(PML(epsilon), prior))
-    assert rounded(lifts) == rounded(np.diag(1 / prior.pmf))
-
-
-def test_one_letter_has_no_column_but_the_constant() -> None:
-    assert vertices(np.ones(1), [Box(0.0, 1.0)], 10) == []
-    assert vertices(np.ones(1), families_under(PML(2.0), Prior([1.0])), 10) == []
-
-
-def test_the_uniform_prior_has_a_multinomial_number_of_columns() -> None:
-    p = np.full(10, 0.1)
-    assert listed(p, [Box(0.0, 1 / 0.35)])[0].shape[1] == math.comb(10, 3) * 7
-    assert listed(p, [Box(0.0, 2.5)])[0].shape[1] == math.comb(10, 4)
-    assert listed(p, [Staircase(0.0, 2.0)])[0].shape[1] == 2**10 - 2
 
 
 def test_forty_letters_are_counted_and_one_more_is_not() -> None:
@@ -189,20 +140,6 @@ def test_pricing_from_the_list_is_exact(problem: Problem) -> None:
         assert len(values) <= 5
         assert values == pytest.approx(sorted(values, reverse=True), abs=1e-9 * problem.size)
         assert_allowed(problem.p, columns.lifts(problem.p), columns.family)
-
-
-def test_the_l1_ball_has_columns_with_zeros_and_without() -> None:
-    p, level = np.array([0.5, 0.3, 0.2]), math.exp(0.6)
-    zeros, stairs = listed(p, ball(0.6, 0.2))
-    assert (stairs > 0).all()
-    assert (zeros == 0).any()
-    for lifts in (
-        zeros,
-        stairs,
-    ):  # EMP, Proposition 2
-        high, low = lifts.max(axis=0), lifts.min(axis=0)
-        assert (high <= level * (1 - 0.1 * (high - low)) + 1e-12).all()
-    assert stairs.max(axis=0) == pytest.approx(level * (1 - 0.1 * (stairs.max(axis=0) - stairs.min(axis=0))))
 
 
 @pytest.mark.parametrize("tiny", [1e-6, 1e-9, 1e-12])

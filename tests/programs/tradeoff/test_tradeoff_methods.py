@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from pmlopt import distortion_leakage, leakage_distortion, solve, solvers_for
-from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import Restart
@@ -32,11 +31,6 @@ class TestPrograms:
             assert result.status is Status.OPTIMAL
             assert -1e-7 <= least <= result.value + 1e-7
 
-    def test_the_problem_is_exact_at_the_largest_entropy(self) -> None:
-        program = leakage_distortion(Quadratic(3), 0.2, 3 * math.log(2))
-        least = float(program.problem.solve(solver="CLARABEL"))
-        assert solve(program).value == pytest.approx(least, abs=2e-6)
-
     def test_scales(self) -> None:
         """A parity is wrong half of the time where the answer is a constant."""
         assert leakage_distortion(PARITY, 0.2, 1.5).scale == 1
@@ -54,11 +48,6 @@ class TestPrograms:
         assert CuttingPlanes(seed=3) != CuttingPlanes()
         assert Penalty() == Penalty(seed=0)
 
-    def test_a_method_with_options(self) -> None:
-        result = solve(leakage_distortion(PARITY, 0.2, 1.5), CuttingPlanes(seed=5))
-        assert result.solver == "cutting-planes"
-        assert result.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-6)
-
 
 class TestStarts:
     def test_the_priors_of_a_neighbour_save_rounds(self) -> None:
@@ -71,14 +60,6 @@ class TestStarts:
         assert again.iterations <= first.iterations
         assert abs(again.value - first.value) <= again.gap + first.gap
         assert again.certificate.verify()
-
-    @pytest.mark.parametrize("b", [0.3, 0.8])
-    def test_priors_are_pushed_inside_another_entropy(self, b: float) -> None:
-        first = solve(leakage_distortion(ModularSum(2, 3), 0.2, 0.7))
-        near = solve(leakage_distortion(ModularSum(2, 3), 0.2, b), warm_start=first.restart)
-        alone = solve(leakage_distortion(ModularSum(2, 3), 0.2, b))
-        assert abs(near.value - alone.value) <= near.gap + alone.gap
-        assert near.certificate.verify()
 
     def test_priors_serve_the_other_problem(self) -> None:
         first = solve(leakage_distortion(ModularSum(2, 3), 0.2, 0.7))
@@ -103,11 +84,6 @@ class TestStarts:
         result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=Restart("cutting-planes", arrays))
         assert not result.warm_started
         assert result.status is Status.OPTIMAL
-
-    def test_a_mechanism_to_start_from(self) -> None:
-        result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=[[0.8, 0.2], [0.2, 0.8]])
-        assert result.warm_started
-        assert result.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-6)
 
 
 # ---------------------------------------------------------------- a row for each value

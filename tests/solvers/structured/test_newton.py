@@ -311,19 +311,6 @@ def test_iterations_stay_strictly_inside_and_on_the_equations(kind: str, shape: 
     pytest.fail("thirty iterations did not close the gap to a billionth")
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_masses_next_to_nothing_leave_the_rows_in_order(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    prior = Prior.uniform(10)
-    privacy = bounded("mass", prior, rng, 1e-4).at(2.0)
-    task = design(prior, privacy, ExpectedGain(rng.random((10, 8)))).task()
-    assert task is not None
-    point = centre(task)
-    for _ in range(6):
-        point, _ = _iterate(Newton(task, point))
-        assert point.mechanism.sum(axis=1) == pytest.approx(1.0, abs=1e-8)
-
-
 def test_a_point_that_is_not_a_number_is_refused() -> None:
     rng = np.random.default_rng(10)
     task = task_at("pml", rng, 3, 3)

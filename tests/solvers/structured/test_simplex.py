@@ -7,11 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 from oracles import designs as oracles
-from oracles.bands import FLOORED, KINDS, Shape, bounded, least_cost
+from oracles.bands import KINDS, Shape, bounded
 
-from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, design, solve
-from pmlopt.model.utility import hamming
-from pmlopt.programs.certificate import Restart
+from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, Clock, Options, Outcome
@@ -71,41 +69,6 @@ def test_the_direct_program_is_the_declared_one(kind: str, seed: int) -> None:
     assert here.sum() == pytest.approx(there.sum(), abs=1e-8)
 
 
-@kinds
-@pytest.mark.parametrize("seed", range(3))
-def test_the_direct_program_reaches_the_reference_optimum(kind: str, seed: int) -> None:
-    rng = np.random.default_rng([82, KINDS.index(kind), seed])
-    n, m = int(rng.integers(2, 7)), int(rng.integers(2, 7))
-    prior = Prior(oracles.random_prior(rng, n))
-    bound = bounded(kind, prior, rng)
-    table, epsilon = rng.normal(size=(n, m)), float(rng.uniform(0.05, 3))
-    program = design(prior, bound.at(epsilon), ExpectedLoss(table))
-    expected = least_cost(bound.shape, prior.pmf[:, None] * table, epsilon)
-    assert value(program, direct.run(tasked(program), FREE)) == pytest.approx(expected, abs=1e-8)
-
-
-@kinds
-@pytest.mark.parametrize("epsilon", [0.01, 0.2, 0.6])
-def test_at_small_levels_a_little_is_gained(kind: str, epsilon: float) -> None:
-    bound = bounded(kind, Prior.uniform(4), np.random.default_rng(85))
-    program = design(bound.prior, bound.at(epsilon), ExpectedGain(np.eye(4)))
-    gained = value(program, direct.run(tasked(program), FREE))
-    assert gained == pytest.approx(-least_cost(bound.shape, -np.eye(4) / 4, epsilon), abs=1e-8)
-    assert gained > 0.25 + epsilon / 20
-
-
-@kinds
-def test_a_matrix_found_is_in_the_band(kind: str) -> None:
-    program, shape = some(kind, 9)
-    outcome = direct.run(tasked(program), FREE)
-    assert outcome.found is not None
-    matrix = outcome.found.matrix
-    assert matrix.min() > -1e-9
-    assert matrix.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
-    limit = float(program.privacy.limits.get("lip_upper", max(program.privacy.limits.values())))
-    assert (matrix.max(axis=0) <= np.exp(limit) * (shape.laws @ matrix).min(axis=0) + 1e-8).all()
-
-
 # ---------------------------------------------------------------- starts
 
 
@@ -148,28 +111,6 @@ def test_a_result_is_a_start_for_itself_and_for_a_neighbour(kind: str) -> None:
     assert again.value == pytest.approx(cold.value, abs=1e-12)
     assert there.warm_started
     assert there.value == pytest.approx(solve(second, "highs", warm_start=False).value, abs=1e-9)
-
-
-def test_a_basis_of_another_kind_of_requirement_is_only_a_start() -> None:
-    basis = direct.run(tasked(near("mass", 0.0)), FREE).restart
-    for kind in KINDS:
-        program = near(kind, 0.0)
-        cold, warm = direct.run(tasked(program), FREE), direct.run(tasked(program), FREE, basis=basis)
-        assert warm.finished
-        assert warm.warm_started is (kind in FLOORED)  # those have as many scalars
-        assert value(program, warm) == pytest.approx(value(program, cold), abs=1e-9)
-
-
-def test_a_closed_form_is_nearly_the_end() -> None:
-    for n in (4, 8, 16):
-        program = design(Prior.uniform(n), LDP(1.0), ExpectedLoss(hamming))
-        cold, warm = solve(program, "highs", warm_start=False), solve(program, "highs")
-        assert warm.closed_form is not None
-        assert warm.warm_started
-        assert cold.iterations is not None
-        assert warm.iterations is not None
-        assert warm.iterations <= cold.iterations / 2
-        assert warm.value == pytest.approx(cold.value, abs=1e-9)
 
 
 @kinds
@@ -218,28 +159,6 @@ def test_a_basis_of_other_codes_is_left_aside(name: str, wrong: float) -> None:
     warm = direct.run(task, FREE, None, {**cold.restart, name: codes})
     assert warm.finished
     assert not warm.warm_started
-
-
-def test_a_basis_that_is_none_at_all_is_only_a_start() -> None:
-    program = near("pml", 0.0)
-    cold = direct.run(tasked(program), FREE)
-    for code in (0, 1, 2, 3, 4):  # every variable and row with the same status
-        same = {name: np.full_like(codes, code) for name, codes in cold.restart.items()}
-        warm = direct.run(tasked(program), FREE, None, same)
-        assert warm.finished
-        assert value(program, warm) == pytest.approx(value(program, cold), abs=1e-9)
-
-
-def test_a_restart_without_a_basis_starts_from_its_matrix() -> None:
-    program = near("ball", 0.0)
-    cold = solve(program, "highs", warm_start=False)
-    warm = solve(program, "highs", warm_start=Restart("highs", {"matrix": cold.mechanism.matrix}))
-    other = solve(program, "highs", warm_start=Restart("clarabel", cold.restart.arrays))
-    for result in (warm, other):
-        assert result.warm_started
-        assert result.value == pytest.approx(cold.value, abs=1e-9)
-    assert cold.iterations is not None
-    assert warm.iterations == other.iterations
 
 
 def test_a_time_limit_is_handed_on() -> None:

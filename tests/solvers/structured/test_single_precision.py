@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles.blocks import WIDE, least_cost_within, random_mask
+from oracles.blocks import WIDE
 from solvers.structured.test_newton import ALL_KINDS, Conditions, point_in, task_at
 from strategies import MODEST
 
 from pmlopt.solvers.structured import interior_point
-from pmlopt.solvers.structured.block_program import Task, attainable
+from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.interior_point import minimise
-from pmlopt.solvers.structured.newton import Newton, NewtonByOutputs
-from pmlopt.solvers.structured.points import Point, centre, narrowed, narrowed_point, widened_point
+from pmlopt.solvers.structured.points import Point, centre, narrowed_point, widened_point
 
 KINDS = [kind for kind in (*ALL_KINDS, *WIDE[6:]) if kind not in ("border", "short")]
 
@@ -41,18 +37,6 @@ def test_both_beginnings_lead_to_the_same_cost(kind: str, seed: int, monkeypatch
     assert least(task, 0, monkeypatch) == pytest.approx(least(task, 10_000, monkeypatch), abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_entries_that_must_be_zero_and_rows_that_may_stay_short(
-    seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng([9, seed])
-    whole = task_at("pml", rng, 6, 5)
-    allowed = random_mask(rng, 6, 5)
-    task = replace(whole, allowed=attainable(whole.block, allowed), short=bool(seed % 2))
-    expected = least_cost_within(replace(task, allowed=allowed))
-    assert least(task, 0, monkeypatch) == pytest.approx(expected, abs=1e-7)
-
-
 @kinds
 @MODEST
 @given(seed=st.integers(0, 2**32 - 1))
@@ -68,23 +52,6 @@ def test_slacks_are_differences_again_and_no_smaller(kind: str, seed: int) -> No
         assert slack.astype(float) == pytest.approx(found.slacks[name], rel=1e-12, abs=1e-14)
         assert (found.slacks[name] >= narrow.slacks[name].astype(float) - 1e-14).all()
         assert found.slacks[name] == pytest.approx(narrow.slacks[name], abs=1e-5 * size)
-
-
-@kinds
-def test_nothing_of_a_step_is_in_double_precision(kind: str) -> None:
-    task = task_at(kind, np.random.default_rng(4), 6, 5)
-    point = narrowed_point(centre(task))
-    for order in (Newton, NewtonByOutputs):
-        newton = order(narrowed(task), point)
-        step = newton.step()
-        names = ("spread", "thrown", "both", "cross", "square", "shared")
-        own = [part for name in names if len(part := getattr(newton, name, []))]
-        families = (newton.theta, step.slacks, step.duals)
-        arrays: list[Any] = [part for family in families for part in family.values()]
-        arrays += [*own, newton.psi, *newton.factor, step.rows, step.means, step.scalars]
-        assert {np.asarray(part).dtype for part in arrays} == {np.dtype(np.float32)}
-        whole = order(task, centre(task)).step()
-        assert step.slacks["above"] == pytest.approx(whole.slacks["above"], abs=1e-3)
 
 
 def test_rounding_that_takes_over_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
