@@ -61,8 +61,11 @@ class OfOrder(Requirement):
         return {}
 
     def _largest_norm(self, prior: Prior) -> float:
-        """`e^((alpha - 1) epsilon / alpha)`, for epsilon up to what any outcome can tell."""
-        return math.exp(min(self.epsilon, prior.max_leakage) * (self.alpha - 1) / self.alpha)
+        """`e^((alpha - 1) epsilon / alpha)`, for epsilon up to what can be told at all."""
+        return math.exp(min(self.epsilon, self._most_told(prior)) * (self.alpha - 1) / self.alpha)
+
+    def _most_told(self, prior: Prior) -> float:
+        return prior.max_leakage
 
     def _is_free(self, weights: Any, power: Callable[[float], Any]) -> bool:
         """Whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
