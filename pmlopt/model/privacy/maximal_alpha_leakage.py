@@ -16,7 +16,7 @@ from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import norms_from, renyi_centre
-from pmlopt.model.privacy.renyi_pml import DIGITS, LAST_DIGITS, OfOrder
+from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Witness, below, shaped
 from pmlopt.model.uncertainty.columns import Family
 
@@ -150,7 +150,7 @@ class MaximalAlphaLeakage(OfOrder):
         if support is None:
             return 0.0
         value, slopes, _ = support(law)
-        scale = self._largest_norm(prior) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
+        scale = self.largest_norm(prior) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
         return float(scale * (value + slopes.max() - law @ slopes))
 
     def _support(self, prior: Prior, gains: FloatArray) -> Any:
