@@ -102,9 +102,9 @@ class Asked:
         "of your own (--import).", "--privacy"
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, Gives(("about", "secret")), Opt(
-        "PML and Pufferfish: protect a secret that the data tells of, in place of the data. CSV with a "
-        "header: secret and letter of each person; the two and a count or probability; or a crosstab, a row "
-        "for each value of the secret. The prior is the law of the letters in it.", "--about"
+        "PML (also of finite order) and Pufferfish: protect a secret that the data tells of, not the data. "
+        "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
+        "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
     distance_name: Annotated[str | None, Gives(("distance",), read_distance), Opt(
         "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"

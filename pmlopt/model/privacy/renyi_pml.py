@@ -105,7 +105,7 @@ class RenyiPML(OfOrder):
     def __init__(
         self, alpha: float, epsilon: float, over: PriorSet | None = None, about: Secret | None = None
     ) -> None:
-        assert over is None and about is None  # `__new__` has made another object
+        assert (over, about) == (None, None)  # `__new__` has made another object
         super().__init__(alpha, epsilon)
 
     @classmethod
@@ -227,6 +227,8 @@ class SecretRenyiPML(Requirement):
 
     def __init__(self, alpha: float, epsilon: float, about: Secret) -> None:
         self.plain = RenyiPML(alpha, epsilon)
+        if not isinstance(about, Secret):
+            raise PrivacyError(f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X")
         self.alpha, self.epsilon, self.about = self.plain.alpha, self.plain.epsilon, about
 
     @property
@@ -347,6 +349,10 @@ class RobustRenyiPML(OfOrder):
         object.__setattr__(self, "alpha", alpha)
         object.__setattr__(self, "epsilon", epsilon)
         object.__setattr__(self, "over", over)
+        if not isinstance(over, PriorSet):
+            raise PrivacyError(
+                f"`over` is {over!r:.60}: it is no set of priors, give L1Ball(prior, 0.1) or such"
+            )
         self.__post_init__()
 
     over: PriorSet
