@@ -32,6 +32,7 @@ from .model.privacy import PML as PML
 from .model.privacy import ApproximatePML as ApproximatePML
 from .model.privacy import GainLeakage as GainLeakage
 from .model.privacy import GuessLeakage as GuessLeakage
+from .model.privacy import MaximalAlphaLeakage as MaximalAlphaLeakage
 from .model.privacy import MaximalLeakage as MaximalLeakage
 from .model.privacy import MetricPrivacy as MetricPrivacy
 from .model.privacy import Pufferfish as Pufferfish

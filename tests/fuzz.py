@@ -53,6 +53,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "own": own.own_requirement,
     "guesses": random_designs.several_guesses,
     "finite-order": random_designs.finite_order,
+    "every-prior-order": random_designs.order_of_every_prior,
 }
 
 

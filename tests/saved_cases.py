@@ -31,6 +31,7 @@ from pmlopt import (
     IIDPrior,
     InvariantPrior,
     L1Ball,
+    MaximalAlphaLeakage,
     MaximalLeakage,
     MetricPrivacy,
     MinimumMass,
@@ -83,8 +84,12 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "maximal-leakage": MaximalLeakage(0.3),
     "approximate-pml": ApproximatePML(0.3, 0.05),
     "renyi-pml": RenyiPML(2, 0.3),
+    "renyi-ball": RenyiPML(2, 0.3, over=L1Ball(P, 0.1)),
+    "renyi-box": RenyiPML(1.5, 0.4, over=Box([0.4, 0.2, 0.1], [0.6, 0.4, 0.3])),
     "sibson-leakage": SibsonLeakage(2, 0.2),
     "sibson-odd": SibsonLeakage(1.5, 0.2),
+    "maximal-alpha": MaximalAlphaLeakage(2, 0.2),
+    "maximal-alpha-odd": MaximalAlphaLeakage(1.5, 0.2),
     "guess-leakage": GuessLeakage(2, 0.2),
     "budgets": PML([0.3, 0.2, 0.5]),
     "metric": MetricPrivacy(0.3, [[0, 1, 2], [1, 0, 1], [2, 1, 0]]),
@@ -149,6 +154,7 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
     "confidence-box": lambda: design(COUNTED, PML(1.5, confidence_box(COUNTED, 0.5)), LOSS),
     "gain": lambda: design(P, PML(0.3), ExpectedGain(np.eye(3) + 0.3)),
     "secret": lambda: design(SECRET.prior, PML(0.1, about=SECRET), LOSS),
+    "renyi-secret": lambda: design(SECRET.prior, RenyiPML(2, 0.05, about=SECRET), LOSS),
     "pufferfish": lambda: design(SECRET.prior, Pufferfish(0.2, SECRET), LOSS),
     "joint-laws": lambda: design(
         COUNTED_SECRET.prior, PML(0.5, JointLaws.ball(COUNTED_SECRET, 0.05), COUNTED_SECRET), LOSS

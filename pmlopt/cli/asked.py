@@ -97,13 +97,14 @@ class Asked:
         "then measured, it is the sample of --delta, and may have letters that were not seen.", "--counts"
     )] = None  # fmt: skip
     privacy_name: Annotated[str, Opt(
-        "pml, ldp, lip, maximal-leakage, approximate-pml, renyi-pml, sibson-leakage, metric, pufferfish, "
-        "g-leakage, guess-leakage, or the name of a requirement of your own (--import).", "--privacy"
+        "pml, ldp, lip, maximal-leakage, approximate-pml, renyi-pml, sibson-leakage, "
+        "maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of a requirement "
+        "of your own (--import).", "--privacy"
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, Gives(("about", "secret")), Opt(
-        "PML and Pufferfish: protect a secret that the data tells of, in place of the data. CSV with a "
-        "header: secret and letter of each person; the two and a count or probability; or a crosstab, a row "
-        "for each value of the secret. The prior is the law of the letters in it.", "--about"
+        "PML (also of finite order) and Pufferfish: protect a secret that the data tells of, not the data. "
+        "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
+        "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
     distance_name: Annotated[str | None, Gives(("distance",), read_distance), Opt(
         "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"
@@ -115,7 +116,7 @@ class Asked:
         "Approximate PML only: what may be added to e^epsilon P(E)."
     )] = None  # fmt: skip
     alpha: Annotated[float | None, Gives(("alpha",)), Opt(
-        "PML of finite order and Sibson's information: the order, above 1."
+        "PML of finite order, Sibson's information and maximal alpha-leakage: the order, above 1."
     )] = None  # fmt: skip
     guesses: Annotated[int | None, Gives(("guesses",)), Opt(
         "Guess leakage only: how many guesses an adversary has."

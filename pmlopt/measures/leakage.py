@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative
+from pmlopt.core.concave import Local, largest_over_laws, power_sum
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.secret import Secret
@@ -159,17 +159,19 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
 
 
 def channel_capacity(
-    mechanism: MechanismLike, tolerance: float = 1e-12, iterations: int = 100_000
+    mechanism: MechanismLike, tolerance: float = 1e-12, iterations: int = 200
 ) -> tuple[float, float]:
     """The channel capacity, the largest mutual information over all priors, from below and above, in nats.
 
-    Blahut-Arimoto: `p <- p exp(D) / sum`, D[x] the divergence of row x from the output law. The information
-    is the lower bound, the largest D the upper one.
+    An interior point over priors. The information is the lower bound, and the upper one is the largest
+    divergence of a row from the output law.
 
     Args:
         mechanism: (N, M).
         tolerance: how near both must be, in nats.
         iterations: at most so many; both bounds hold whenever it stops.
+
+    Source: [arimoto1972algorithm] for the upper bound.
 
     Examples:
         >>> lower, upper = channel_capacity([[0.9, 0.1], [0.1, 0.9]])  # log 2 - h(0.1)
@@ -179,49 +181,23 @@ def channel_capacity(
     known = as_mechanism(mechanism)
     rows = known.matrix[:, known.support]
 
-    def step(law: FloatArray) -> tuple[float, float, FloatArray]:
+    def local(law: FloatArray) -> Local:
         mean = law @ rows
         found = (rows * np.log(np.where(rows > 0, rows / mean, 1.0))).sum(axis=1)
-        return float(law @ found), float(found.max()), np.exp(found - found.max())
+        return float(law @ found), found - 1, (rows / mean) @ rows.T
 
-    return _over_priors(step, len(rows), tolerance, iterations)
-
-
-def _over_priors(
-    step: Callable[[FloatArray], tuple[float, float, FloatArray]],
-    letters: int,
-    tolerance: float,
-    iterations: int,
-) -> tuple[float, float]:
-    """The largest value over priors, from below and above, by factors that raise it.
-
-    Args:
-        step: of a prior the value, a bound on the largest one, and the (N,) factors of its masses.
-        letters: N.
-        tolerance: how near both must be.
-        iterations: at most so many.
-    """
-    law = np.full(letters, 1 / letters)
-    lower, upper = 0.0, math.inf
-    for _ in range(iterations):
-        value, bound, factors = step(law)
-        lower, upper = max(lower, value), min(upper, bound)
-        if upper - lower <= tolerance:
-            break
-        law = law * factors
-        law = np.maximum(law / law.sum(), 1e-300)
-    return lower, upper
+    _, lower, upper = largest_over_laws(local, len(rows), tolerance, iterations)
+    return max(lower, 0.0), max(upper, 0.0)
 
 
 def maximal_alpha_leakage(
-    mechanism: MechanismLike, alpha: float, tolerance: float = 1e-12, iterations: int = 100_000
+    mechanism: MechanismLike, alpha: float, tolerance: float = 1e-12, iterations: int = 200
 ) -> tuple[float, float]:
     """Maximal alpha-leakage, the largest Sibson information of order alpha over all priors, from both sides.
 
     With `u[y] = sum_x p[x] P[x,y]^alpha` it is `alpha / (alpha - 1) log max_p sum_y u[y]^(1/alpha)`, in nats:
-    near the channel capacity for orders near 1, and the maximal leakage at infinity. The sum F is concave in
-    p, with the gradient g: `p <- p g^(alpha / (alpha - 1)) / sum` raises it, and F is nowhere above
-    `(1 - 1/alpha) F + max_x g[x]`.
+    near the channel capacity for orders near 1, and the maximal leakage at infinity. The sum is concave in
+    p, and every prior has a law of the output that proves a bound; see `renyi_centre`.
 
     Args:
         mechanism: (N, M).
@@ -232,7 +208,7 @@ def maximal_alpha_leakage(
     Raises:
         PrivacyError: alpha is not above 1, or not finite.
 
-    Source: [liao2019tunable, Theorem 2]; the iteration is that of [arimoto1977information].
+    Source: [liao2019tunable, Theorem 2]; the capacity of an order is that of [arimoto1977information].
 
     Examples:
         >>> lower, upper = maximal_alpha_leakage([[0.75, 0.25], [0.25, 0.75]], 2)  # 2 log(2 sqrt(0.3125))
@@ -243,20 +219,57 @@ def maximal_alpha_leakage(
         raise PrivacyError(
             f"alpha is {alpha}: give a number above 1, or take the capacity or maximal leakage"
         )
-    known = as_mechanism(mechanism)
-    rows = known.matrix[:, known.support]
-    peaks, factor = rows.max(axis=0), alpha / (alpha - 1)
-    powers = (rows / peaks) ** alpha
+    return renyi_centre(as_mechanism(mechanism).matrix, alpha, tolerance, iterations)[1:]
 
-    def step(law: FloatArray) -> tuple[float, float, FloatArray]:
-        mean = np.maximum(law @ powers, 1e-300)
-        terms = peaks * mean ** (1 / alpha)
-        total, slope = float(terms.sum()), powers @ (terms / mean) / alpha
-        most = (1 - 1 / alpha) * total + float(slope.max())
-        return factor * math.log(total), factor * math.log(most), (slope / slope.max()) ** factor
 
-    lower, upper = _over_priors(step, len(rows), tolerance, iterations)
-    return lower, max(lower, upper)
+def renyi_centre(
+    matrix: FloatArray, alpha: float, tolerance: float = 1e-14, iterations: int = 200
+) -> tuple[FloatArray, float, float]:
+    """The law t of the output from which the rows diverge least, with the largest divergence of order alpha.
+
+    `min_t max_x D_alpha(P[x] || t)` is the maximal alpha-leakage: the best t is proportional to
+    `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` at the best prior p. Any t proves an upper bound.
+
+    Args:
+        matrix: (N, M) rows that sum to one.
+        alpha: above 1.
+        tolerance: in nats.
+        iterations: at most so many.
+
+    Returns:
+        (M,) t, zero for outputs that never occur; what a prior reaches, and what t proves, in nats.
+
+    Source: [csiszar1995generalized] for the equality.
+
+    Examples:
+        >>> centre, lower, upper = renyi_centre(np.array([[1.0, 0.0], [0.5, 0.5]]), 2)
+        >>> centre.round(6).tolist()  # 1 / t = 1 / (4 t) + 1 / (4 (1 - t))
+        [0.75, 0.25]
+        >>> round(math.exp(upper), 9)
+        1.333333333
+    """
+    peaks, factor = matrix.max(axis=0), alpha / (alpha - 1)
+    occurs = peaks > 0
+    shapes = (matrix[:, occurs] / peaks[occurs]) ** alpha
+    law, total, _ = largest_over_laws(
+        power_sum(peaks[occurs], shapes, alpha), len(matrix), tolerance / factor, iterations
+    )
+    centre = np.zeros(len(peaks))
+    centre[occurs] = peaks[occurs] * np.maximum(law @ shapes, 1e-300) ** (1 / alpha)
+    centre = centre / centre.sum()
+    lower = max(0.0, factor * math.log(total))
+    return centre, lower, max(lower, factor * math.log(float(norms_from(centre, matrix, alpha).max())))
+
+
+def norms_from(centre: FloatArray, matrix: FloatArray, alpha: float) -> FloatArray:
+    """(N,) `(sum_y P[x,y]^alpha t[y]^(1-alpha))^(1/alpha)` of rows beside a law t, over outputs with t > 0.
+
+    That is `e^((alpha-1)/alpha D_alpha(P[x] || t))`.
+    """
+    occurs = centre > 0
+    ratios = matrix[:, occurs] / centre[occurs]
+    top = ratios.max(axis=1, keepdims=True)
+    return np.asarray(top[:, 0] * ((ratios / top) ** alpha @ centre[occurs]) ** (1 / alpha))
 
 
 def surplus(d: FloatArray) -> FloatArray:

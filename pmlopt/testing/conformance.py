@@ -327,7 +327,16 @@ def _violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> fl
     mechanism.value, law.value = matrix, (prior.pmf @ matrix)[None, :]
     for name, value in requirement.auxiliary(prior, matrix).items():
         declared.variables[name].value = value
-    return max(float(np.max(constraint.violation())) for constraint in declared.constraints.values())
+    return max(map(_broken, declared.constraints.values()))
+
+
+def _broken(constraint: cp.Constraint) -> float:
+    """By how much values break a constraint: of power cones as they say, where cvxpy asks a solver."""
+    if isinstance(constraint, cp.PowCone3D):
+        x, y, z = (part.value for part in constraint.args)
+        order = constraint.alpha.value
+        return float((np.abs(z) - x**order * y ** (1 - order)).max())
+    return float(np.max(constraint.violation()))
 
 
 def _demand(holds: bool, message: str) -> None:

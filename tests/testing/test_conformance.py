@@ -23,11 +23,13 @@ from pmlopt import (
     ExpectedLoss,
     GuessLeakage,
     L1Ball,
+    MaximalAlphaLeakage,
     MaximalLeakage,
     MinimumMass,
     MutualInformation,
     Prior,
     RenyiPML,
+    Secret,
     SibsonLeakage,
 )
 from pmlopt.core.arrays import FloatArray
@@ -46,6 +48,8 @@ REQUIREMENTS: list[Requirement] = [
     RenyiPML(2, 0.4),
     SibsonLeakage(2, 0.3),
     SibsonLeakage(3.5, 0.3),
+    MaximalAlphaLeakage(2, 0.3),
+    MaximalAlphaLeakage(3.5, 0.3),
     GuessLeakage(1, 0.3),
     GuessLeakage(2, 0.2),
     RenyiPML(1.5, 0.4),
@@ -69,6 +73,13 @@ def test_requirements_that_ship_conform(requirement: Requirement) -> None:
 def test_sets_that_ship_conform(priors: PriorSet) -> None:
     check_prior_set(priors, instances=4)
     check_requirement(PML(0.7, over=priors), PRIOR, instances=1)
+
+
+def test_finite_orders_conform_about_a_secret_and_over_sets() -> None:
+    secret = Secret([[0.1, 0.2, 0.1, 0.05], [0.3, 0.1, 0.1, 0.05]])
+    check_requirement(RenyiPML(2.5, 0.1, about=secret), secret.prior, instances=1)
+    check_requirement(RenyiPML(2, 0.3, over=SETS[0]), PRIOR, instances=1)
+    check_requirement(RenyiPML(1.5, 0.3, over=SETS[4]), PRIOR, instances=1)
 
 
 @pytest.mark.parametrize(

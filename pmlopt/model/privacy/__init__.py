@@ -5,6 +5,7 @@ from pmlopt.model.privacy.gain_leakage import GainLeakage
 from pmlopt.model.privacy.guess_leakage import GuessLeakage
 from pmlopt.model.privacy.ldp import LDP
 from pmlopt.model.privacy.lip import LIP
+from pmlopt.model.privacy.maximal_alpha_leakage import MaximalAlphaLeakage
 from pmlopt.model.privacy.maximal_leakage import MaximalLeakage
 from pmlopt.model.privacy.metric_privacy import MetricPrivacy
 from pmlopt.model.privacy.pml import PML
@@ -23,6 +24,7 @@ __all__ = [
     "Declared",
     "GainLeakage",
     "GuessLeakage",
+    "MaximalAlphaLeakage",
     "MaximalLeakage",
     "MetricPrivacy",
     "Pufferfish",

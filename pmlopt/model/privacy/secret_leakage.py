@@ -26,9 +26,8 @@ NO_MASS = 1e-13
 """Multipliers of at most this are none."""
 
 
-def _member(laws: PriorSet, z: FloatArray) -> FloatArray:
-    """A law of the set near the one that a point of the cone over it is a multiple of."""
-    measure = laws.polytope.parts @ z
+def member(laws: PriorSet, measure: FloatArray) -> FloatArray:
+    """A law of the set near the one that a measure is a multiple of."""
     total = float(measure.sum())
     if total <= NO_MASS:
         return laws.worst_prior(np.arange(laws.size, dtype=float))
@@ -37,6 +36,27 @@ def _member(laws: PriorSet, z: FloatArray) -> FloatArray:
 
 SAME_LAW = 1e-9
 """By how much the prior of a design may differ from the law of X in the joint law."""
+
+
+def check_secret_prior(secret: Secret, prior: Prior) -> None:
+    """Raise where the letters differ, or the prior is that of none of the joint laws."""
+    match_labels(
+        secret.labels, prior.labels, "the letters of the joint law", "those of the prior", PrivacyError
+    )
+    laws = secret.joint.sum(axis=1)
+    if laws.shape[1] != prior.size:
+        raise PrivacyError(f"the joint law is on {laws.shape[1]} letters, and the prior on {prior.size}")
+    off = np.abs(laws - prior.pmf).max(axis=1)
+    if off.min() > SAME_LAW:
+        raise PrivacyError(
+            f"the law of the data in the joint law differs from the prior by {off.min():.3g}: design for "
+            "`secret.prior`"
+        )
+
+
+def name_about(secret: Secret) -> str:
+    """The name of a limit of PML about a secret."""
+    return "_".join(["pml_about", *secret.name.removeprefix("the ").split()])
 
 
 GUESSES = "No outcome makes any guess about anything that is asked more than e^{limit} times as likely."
@@ -58,23 +78,7 @@ class SecretRequirement(RatioRequirement):
         self.secret = secret
 
     def check(self, prior: Prior) -> None:
-        """Raise where the letters differ, or the prior is that of none of the joint laws."""
-        match_labels(
-            self.secret.labels,
-            prior.labels,
-            "the letters of the joint law",
-            "those of the prior",
-            PrivacyError,
-        )
-        laws = self.secret.joint.sum(axis=1)
-        if laws.shape[1] != prior.size:
-            raise PrivacyError(f"the joint law is on {laws.shape[1]} letters, and the prior on {prior.size}")
-        off = np.abs(laws - prior.pmf).max(axis=1)
-        if off.min() > SAME_LAW:
-            raise PrivacyError(
-                f"the law of the data in the joint law differs from the prior by {off.min():.3g}: design for "
-                "`secret.prior`"
-            )
+        check_secret_prior(self.secret, prior)
 
     def conditionals(self, exact: bool) -> list[list[tuple[Any, Any]]]:
         """For each joint law the rows P(X = . | S = s), and last that of X, each with its scale."""
@@ -103,7 +107,7 @@ class SecretPML(SecretRequirement):
 
     @property
     def limit(self) -> str:
-        return "_".join(["pml_about", *self.secret.name.removeprefix("the ").split()])
+        return name_about(self.secret)
 
     def ratios(self, weights: Any) -> Ratios:
         above, below = [], []
@@ -348,13 +352,14 @@ class RobustSecretPML(Requirement):
         ends = np.cumsum([0, *(one.polytope.parts.shape[1] for one in sets)])
         weights = z[-s:].copy()
         weights[weights <= NO_MASS] = 0.0
-        laws = [_member(one, z[ends[k] : ends[k + 1]]) for k, one in enumerate(sets[: 2 * s])]
+        parts = [one.polytope.parts @ z[ends[k] : ends[k + 1]] for k, one in enumerate(sets)]
+        laws = [member(one, part) for one, part in zip(sets[: 2 * s], parts, strict=False)]
         low, high = np.array(laws[:s]), np.array(laws[s:])
         outcomes = np.zeros_like(high)
         for k in np.flatnonzero(weights):
             rows = low.copy()
             rows[k] = high[k]
-            outcomes[k] = _member(law, z[ends[2 * s + k] : ends[2 * s + k + 1]]) @ rows
+            outcomes[k] = member(law, parts[2 * s + k]) @ rows
         return weights, outcomes, high
 
     def columns(self, prior: Prior) -> Ratios:

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.renyi_pml import DIGITS, LAST_DIGITS, OfOrder, moment_of, norms
+from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder, moment_of, norms
 from pmlopt.model.privacy.requirement import Declared, below
 from pmlopt.model.uncertainty.columns import Family
 
@@ -76,7 +76,7 @@ class SibsonLeakage(OfOrder):
             lengths = cp.hstack([
                 cp.pnorm(columns[:, y], self.alpha, approx=False) for y in range(mechanism.shape[1])
             ])  # fmt: skip
-        return Declared({"sibson_leakage": below(1 / self._largest_norm(prior)) * cp.sum(lengths) <= 1})
+        return Declared({"sibson_leakage": below(1 / self.largest_norm(prior)) * cp.sum(lengths) <= 1})
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         if self._is_free(weights, power):  # it is at most the level of the worst outcome
@@ -99,7 +99,7 @@ class SibsonLeakage(OfOrder):
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
         lengths = norms(prior.pmf, np.maximum(gains, 0.0), self.alpha / (self.alpha - 1))
-        return self._largest_norm(prior) * float(lengths.max())
+        return self.largest_norm(prior) * float(lengths.max())
 
     def columns(self, prior: Prior) -> tuple[Family, ...]:
         raise PrivacyError(

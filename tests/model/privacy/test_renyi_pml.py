@@ -11,7 +11,19 @@ import numpy as np
 import pytest
 from oracles.designs import random_prior
 
-from pmlopt import PML, ExpectedGain, Mechanism, Prior, RenyiPML, design, solve
+from pmlopt import (
+    PML,
+    AllPriors,
+    Box,
+    ConvexHull,
+    ExpectedGain,
+    Mechanism,
+    Prior,
+    RenyiPML,
+    Secret,
+    design,
+    solve,
+)
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.programs.exact.arithmetic import holds_exactly
@@ -85,6 +97,111 @@ def test_constants_meet_every_order_and_ordinary_ends_are_no_exception() -> None
             assert found.level <= epsilon
             assert found.gap <= 1e-5
     assert solve(design([1.0], RenyiPML(2, 0.3), ExpectedGain([[1.0, 2.0]]))).value == pytest.approx(2)
+
+
+SECRET = Secret(
+    [[[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]], [[0.2, 0.2, 0.1], [0.2, 0.2, 0.1]]],
+    values=["ill", "well"],
+    name="health",
+)
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 6.0])
+def test_about_a_secret_it_is_the_bound_on_the_letters_of_the_secret(alpha: float) -> None:
+    rng = np.random.default_rng(int(10 * alpha))
+    prior = Prior(SECRET.joint[0].sum(axis=0))
+    requirement = RenyiPML(alpha, 0.05, about=SECRET)
+    laws = [(law.sum(axis=1), law / law.sum(axis=1, keepdims=True)) for law in SECRET.joint]
+    matrix = rng.dirichlet(np.ones(3), 3)
+    levels = [RenyiPML(alpha, 1.0).level(law, given @ matrix) for law, given in laws]
+    assert requirement.levels(prior, matrix) == {
+        "renyi_pml_about_health": pytest.approx(max(levels), abs=1e-12)
+    }
+    gains = rng.random((3, 3))
+    found = solve(design(prior, requirement, ExpectedGain(gains)))
+    free = cp.Variable((3, 3), nonneg=True)
+    rules = [cp.sum(free, axis=1) == 1]
+    most = math.exp((alpha - 1) / alpha * 0.05)
+    for law, given in laws:
+        seen = given @ free
+        for y in range(3):
+            norm = cp.pnorm(cp.multiply(law ** (1 / alpha), seen[:, y]), alpha, approx=False)
+            rules.append(norm <= most * (law @ seen[:, y]))
+    goal = cp.Maximize(cp.sum(cp.multiply(prior.pmf[:, None] * gains, free)))
+    assert found.value == pytest.approx(cp.Problem(goal, rules).solve(solver="CLARABEL"), abs=1e-6)
+    assert found.gap <= 1e-7
+    assert found.level <= 0.05
+    assert found.certificate.verify()
+
+
+def test_a_secret_that_is_the_data_changes_nothing() -> None:
+    p, gains = np.array([0.5, 0.3, 0.2]), np.random.default_rng(3).random((3, 3))
+    same = Secret(np.diag(p))
+    own, about = (
+        solve(design(p, one, ExpectedGain(gains))) for one in (RenyiPML(3, 0.2), RenyiPML(3, 0.2, about=same))
+    )
+    assert own.value == pytest.approx(about.value, abs=1e-7)
+    still = np.full((3, 2), 0.5)
+    assert RenyiPML(3, 0.0, about=same).holds(p, still)
+    assert holds_exactly(Prior(p), RenyiPML(3, 0.0, about=same), still)
+
+
+TWO = ConvexHull([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 20.0])
+def test_over_a_set_the_level_is_that_of_its_worst_prior(alpha: float) -> None:
+    rng = np.random.default_rng(int(10 * alpha))
+    for _ in range(3):
+        matrix = rng.dirichlet(np.ones(3), 3)
+        shares = np.linspace(0, 1, 1001)[:, None]
+        priors = shares * TWO.laws[0] + (1 - shares) * TWO.laws[1]
+        levels = [RenyiPML(alpha, 1.0).level(prior, matrix) for prior in priors]
+        found = RenyiPML(alpha, 1.0, over=TWO).level([0.5, 0.3, 0.2], matrix)
+        assert max(levels) <= found + 1e-12
+        assert found == pytest.approx(max(levels), abs=1e-5)
+
+
+def test_over_a_set_designs_gain_what_many_of_its_priors_allow() -> None:
+    rng = np.random.default_rng(4)
+    p, gains, most = TWO.laws[0], rng.random((3, 3)), math.exp(0.1)
+    found = solve(design(p, RenyiPML(2, 0.2, over=TWO), ExpectedGain(gains)))
+    free = cp.Variable((3, 3), nonneg=True)
+    rules = [cp.sum(free, axis=1) == 1]
+    for share in np.linspace(0, 1, 201):
+        prior = share * TWO.laws[0] + (1 - share) * TWO.laws[1]
+        lengths = cp.norm(cp.multiply(np.sqrt(prior)[:, None], free), 2, axis=0)
+        rules.append(lengths <= most * (prior @ free))
+    best = cp.Problem(cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains, free))), rules).solve(
+        solver="CLARABEL"
+    )
+    assert found.value <= best + 1e-6
+    assert found.value == pytest.approx(best, abs=1e-5)
+    assert found.gap <= 1e-7
+    assert found.certificate.verify()
+    point = RenyiPML(2, 0.2, over=ConvexHull([p]))
+    one, own = (solve(design(p, each, ExpectedGain(gains))) for each in (point, RenyiPML(2, 0.2)))
+    assert one.value == pytest.approx(own.value, abs=1e-7)
+
+
+def test_the_check_over_a_set_is_exact_at_the_boundary() -> None:
+    """The worst prior of the ball is (0.4, 0.6), where the moment is 0.2625 / 0.45^2 = 35 / 27."""
+    response, even = np.array([[0.75, 0.25], [0.25, 0.75]]), Prior.from_counts([1, 1])
+    ball = Box([0.4, 0.4], [0.6, 0.6])
+    for step, holds in ((-1e-14, False), (1e-14, True)):
+        requirement = RenyiPML(2, math.log(35 / 27) + step, over=ball)
+        assert holds_exactly(even, requirement, response) is holds
+
+
+def test_a_column_that_a_prior_of_the_set_may_never_see_has_no_level() -> None:
+    over = RenyiPML(2, 1.0, over=AllPriors(2))
+    assert over.level([0.5, 0.5], np.eye(2)) == math.inf
+    with pytest.raises(PrivacyError, match="one of them"):
+        RenyiPML(2, 1.0, over=AllPriors(2), about=Secret([[0.5, 0.5]]))
+    with pytest.raises(PrivacyError, match="no set of priors"):
+        RenyiPML(2, 1.0, over=[0.5, 0.5])  # type: ignore[arg-type]
+    with pytest.raises(PrivacyError, match="no secret"):
+        RenyiPML(2, 1.0, about=[0.5, 0.5])  # type: ignore[arg-type]
 
 
 BAD = [(1, 0.3), (0.5, 0.3), (math.inf, 0.3), (2, -0.1), (2, math.nan)]
