@@ -6,9 +6,10 @@ a mapping. `pmlopt.data.tables.labelled` reads tables of numbers by their labels
 """
 
 from pmlopt.core.frames import MISSING_LETTER, Missing, listed
-from pmlopt.data.tables.counting import column_counts, cross_counts
+from pmlopt.data.tables.counting import column_counts, cross_counts, state_sequences
 from pmlopt.data.tables.reading import Batch, Table, column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.writing import write_table
 
 __all__ = [
     "MISSING_LETTER",
@@ -21,4 +22,6 @@ __all__ = [
     "cross_counts",
     "listed",
     "open_table",
+    "state_sequences",
+    "write_table",
 ]
