@@ -119,7 +119,7 @@ def test_a_function_of_a_chain_that_never_ends_is_protected_until_all_is_forgott
         assert told == pytest.approx(after.level, abs=1e-12)
         assert told <= 0.5
     told_apart = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])  # nothing of being ill now
-    stream.record(0, told_apart)
+    stream.record(0, Mechanism(told_apart, hub.labels))
     now, then = (enumerated(hub, [told_apart[:, 0]], places, ahead) for ahead in (0, 1))
     assert now == pytest.approx(0, abs=1e-12)
     assert stream.level == pytest.approx(then, abs=1e-12)
