@@ -29,9 +29,12 @@ def new_stream(
     data: Annotated[Path, Arg("DATA")],
     form: DataOptions,
     person: Annotated[str, Opt("The column of DATA that says whose row it is.")],
-    column: Annotated[str, Opt("The column with the states, each person's in the order of the rows.")],
+    column: Annotated[str, Opt("The column with the states.")],
     epsilon: Annotated[float, Opt("What all releases may tell of each state, in nats.")],
     output: Annotated[Path, Opt("The streams to write (.json).", "-o/--output", TARGET)],
+    time: Annotated[
+        str | None, Opt("The column with the times; left out, earlier rows stand above later ones.")
+    ] = None,
     utility: Annotated[str, Opt("hamming, absolute or squared.")] = "hamming",
     smoothing: Annotated[float, Opt("What is added to the count of each move.")] = 0.5,
     about: Annotated[str, Opt("state, path, or a number of states in a row.")] = "state",
@@ -41,20 +44,16 @@ def new_stream(
 ) -> None:
     """Begin streams for a chain that is counted in DATA.
 
-    DATA has the states of many people, earlier ones above later ones. Nothing of it is released.
+    DATA (CSV, Parquet or Arrow) has a row for each person and time. Nothing of it is released.
     """
-    from pmlopt.core.arrays import labels_from_text
     from pmlopt.data.chain import Chain
+    from pmlopt.data.tables import state_sequences
     from pmlopt.model.privacy import PML
     from pmlopt.releases import Stream, Streams
 
     files.check_target(output)
-    paths: dict[str, list[str]] = {}
-    for who, state in zip(*form.texts(data, [person, column]), strict=True):
-        paths.setdefault(who, []).append(state)
-    texts = sorted({state for states in paths.values() for state in states})
-    known = dict(zip(texts, labels_from_text(texts), strict=True))
-    chain = Chain.from_sequences([[known[state] for state in states] for states in paths.values()], smoothing)
+    paths = state_sequences(data, person, column, time, form.form)
+    chain = Chain.from_sequences(paths, smoothing)
     what: Any = int(about) if about.isdecimal() else about
     levels = None if caps is None else read_numbers(caps, "--caps")
     Streams(Stream(chain, PML(epsilon), utility, what, levels)).save(output)
@@ -69,7 +68,9 @@ def release_states(
     state: Annotated[str | None, Opt("The state now.")] = None,
     data: Annotated[Path | None, Opt("Instead: a row for each person, with the state now.")] = None,
     column: Annotated[str | None, Opt("With --data: the column with the states.")] = None,
-    output: Annotated[Path | None, Opt("With --data: the CSV file to write.", "-o/--output", TARGET)] = None,
+    output: Annotated[
+        Path | None, Opt("With --data: the file to write (CSV, Parquet or Arrow).", "-o/--output", TARGET)
+    ] = None,
     seed: Seed = None,
     as_json: Json = False,
 ) -> None:
@@ -77,6 +78,7 @@ def release_states(
 
     What is printed, or written, is what may be published; the account is written first.
     """
+    from pmlopt.data.tables.writing import sink_of, write_table
     from pmlopt.releases import Streams
 
     if (state is None) == (data is None) or (data is None) != (column is None and output is None):
@@ -84,6 +86,7 @@ def release_states(
     if output is not None:
         check_apart([output], [file, *([] if data is None else [data])])
         files.check_target(output)
+        sink_of(output)
     rows = (
         [(person, state)]
         if data is None
@@ -100,7 +103,7 @@ def release_states(
         told = many.release({who: known[str(text)] for who, text in rows}, seed)
         level = many.level
     if output is not None:
-        files.write_whole(output, files.csv_bytes([(person, column), *told.items()]))
+        write_table(output, {person: list(told), str(column): list(told.values())})
     if as_json:
         echo_json({"outputs": {str(who): label for who, label in told.items()}, "level": finite(level)})
     elif output is None:

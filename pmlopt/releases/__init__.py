@@ -2,6 +2,7 @@
 
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
 from pmlopt.releases.batches import BatchRelease, ColumnRelease, by_history
+from pmlopt.releases.crowd import Crowd
 from pmlopt.releases.joint import (
     JointOutcome,
     chained_level,
@@ -14,13 +15,14 @@ from pmlopt.releases.joint import (
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.shuffled import calibrate_shuffled, shuffled_failure, shuffled_level, shuffled_slack
 from pmlopt.releases.split import Split, best_split
-from pmlopt.releases.stream import Stream, linear_caps, stream_bounds
+from pmlopt.releases.stream import Stream, linear_caps, stream_bounds, sweep_caps
 from pmlopt.releases.streams import Streams
 
 __all__ = [
     "AttributeLevels",
     "BatchRelease",
     "ColumnRelease",
+    "Crowd",
     "JointOutcome",
     "Ledger",
     "Split",
@@ -42,5 +44,6 @@ __all__ = [
     "shuffled_level",
     "shuffled_slack",
     "stream_bounds",
+    "sweep_caps",
     "worst_outcome",
 ]

@@ -9,6 +9,8 @@ import pytest
 from commands import run_fully as run
 
 from pmlopt import PML, Chain, Stream
+from pmlopt.data.tables import open_table, write_table
+from pmlopt.data.tables.reading import texts_in
 from pmlopt.releases import Streams
 
 ROWS = [("p", "home"), ("q", "out"), ("p", "home"), ("q", "out"), ("p", "out"), ("q", "home"), ("p", "out")]
@@ -52,6 +54,32 @@ def test_a_table_of_people_is_released(stored: Path, tmp_path: Path) -> None:
     assert "'ann' has two rows" in run(*asked, code=2).output
     today.write_text("who,place\nann,work\n")
     assert "none of home, out" in run(*asked, code=2).output
+    assert stored.read_bytes() == before
+
+
+def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: Path) -> None:
+    moves, people = tmp_path / "moves.parquet", tmp_path / "people.json"
+    rows = [(who, 10 - time, place) for time, (who, place) in enumerate(reversed(ROWS))]
+    write_table(moves, dict(zip(("who", "hour", "place"), map(list, zip(*rows, strict=True)), strict=True)))
+    asked = ("--person", "who", "--column", "place", "--time", "hour", "--epsilon", 0.8)
+    run("stream", "new", moves, *asked, "--caps", "0.3,0.6,0.72", "-o", people)
+    assert people.read_bytes() == stored.read_bytes()
+    today, levels = tmp_path / "today.arrow", []
+    write_table(today, {"who": ["ann", "bob"], "place": ["home", "out"]})
+    asked = ("--data", today, "--person", "who", "--column", "place", "--seed", 2)
+    for out in (tmp_path / "out.parquet", tmp_path / "out.csv"):
+        run("stream", "release", stored, *asked, "-o", out)
+        levels.append(Streams.load(stored).level)
+        with open_table(out) as table:
+            who, place = texts_in(table, ["who", "place"])
+        assert who == ["ann", "bob"]
+        assert place == [Streams.load(stored).stream(one).history[-1] for one in who]
+    assert 0 < levels[0] <= levels[1] <= 0.8
+    before = stored.read_bytes()
+    assert (
+        "not written in that format"
+        in run("stream", "release", stored, *asked, "-o", tmp_path / "out.xlsx", code=2).output
+    )
     assert stored.read_bytes() == before
 
 

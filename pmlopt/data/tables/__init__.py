@@ -7,9 +7,10 @@ anything with named columns: of pandas, Polars or Arrow, what an engine has not 
 """
 
 from pmlopt.core.frames import MISSING_LETTER, Missing, listed
-from pmlopt.data.tables.counting import column_counts, counts_by_column, cross_counts
+from pmlopt.data.tables.counting import column_counts, counts_by_column, cross_counts, state_sequences
 from pmlopt.data.tables.reading import Batch, FolderTable, Table, column_place, is_folder, open_table
 from pmlopt.data.tables.streams import CsvForm
+from pmlopt.data.tables.writing import write_table
 
 __all__ = [
     "MISSING_LETTER",
@@ -25,4 +26,6 @@ __all__ = [
     "is_folder",
     "listed",
     "open_table",
+    "state_sequences",
+    "write_table",
 ]

@@ -1,8 +1,9 @@
-"""How often values occur in a column, and pairs of them in two columns."""
+"""How often values occur in a column, and pairs of them in two columns; the states of people in time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,55 @@ def counts_by_column(
         name: {label: count for (label,), count in counts.items()}
         for name, counts in zip(names, found, strict=True)
     }
+
+
+def state_sequences(
+    data: Any, person: str, column: str, time: str | None = None, form: CsvForm | None = None
+) -> list[list[Label]]:
+    """The states of each person in their order in time, for `Chain.from_sequences`.
+
+    Args:
+        data: as for `column_counts`, with a row for each person and time.
+        person: the name of the column that says whose row it is.
+        column: of the one with the states.
+        time: of the one with the times, which is sorted by, as numbers where all of them are, else as text;
+            left out, earlier rows stand above later ones.
+        form: as for `column_counts`.
+
+    Raises:
+        InputError: a cell is missing, a person has two rows of one time, or times have no order.
+
+    Examples:
+        >>> table = {"who": ["p", "q", "p"], "day": [2, 1, 1], "place": ["out", "home", "home"]}
+        >>> state_sequences(table, "who", "place", "day")
+        [['home', 'out'], ['home']]
+    """
+    with open_table(data, form) as table:
+        names = [person, column, *([] if time is None else [time])]
+        places = [column_place(table.names, name, table.where) for name in names]
+        rows: list[tuple[Any, ...]] = []
+        for batch in table.batches():
+            values, codes = tuples_of(batch, places)
+            rows += [values[code] for code in codes.tolist()]
+            lacking = next((value for value in values if None in value), None)
+            if lacking is not None:
+                raise InputError(
+                    f"{table.where}: a cell of {names[lacking.index(None)]!r} is missing: leave such rows out"
+                )
+        labels = [_labels([row[k] for row in rows], table) for k in range(len(names))]
+    found: dict[Any, list[tuple[Any, Label]]] = {}
+    for number, row in enumerate(rows):
+        when = number if time is None else labels[2][row[2]]
+        found.setdefault(row[0], []).append((when, labels[1][row[1]]))
+    for who, states in found.items():
+        try:
+            states.sort(key=lambda pair: pair[0])
+        except TypeError:
+            raise InputError(f"{table.where}: the times of {who!r} have no order: give one kind") from None
+        twice = next((a for (a, _), (b, _) in pairwise(states) if a == b), None)
+        if twice is not None:
+            raise InputError(f"{table.where}: {who!r} has two rows of the time {twice!r}: give one state")
+    return [[state for _, state in states] for states in found.values()]
 
 
 def tally(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:

@@ -5,16 +5,18 @@ from __future__ import annotations
 import io
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+import numpy as np
+
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.core.files import is_standard, reason_of, whole_file
-from pmlopt.data.tables.reading import PARQUET_ENDINGS, Table, labels_to_arrow, to_arrow
+from pmlopt.data.tables.reading import PARQUET_ENDINGS, FrameTable, Table, labels_to_arrow, to_arrow
 from pmlopt.errors import FileFormatError, InputError
 
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
@@ -80,6 +82,26 @@ def open_sink(
         if is_standard(path) and isinstance(cause, BrokenPipeError):
             raise  # whoever was reading has left
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
+
+
+def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Label]]) -> None:
+    """Write columns of labels as a file, whole or not at all, in the format of its ending.
+
+    Args:
+        path: as for `open_sink`.
+        columns: by name, each with a label for each row; labels of one kind keep it in Parquet and Arrow.
+
+    Raises:
+        FileFormatError: the ending is none of these, or the file cannot be written there.
+        InputError: two labels of mixed kinds read alike.
+    """
+    every = [OutputColumn(name, labels=list(dict.fromkeys(labels))) for name, labels in columns.items()]
+    with open_sink(path, every, FrameTable(columns)) as sink:
+        places = [{label: k for k, label in enumerate(one.labels)} for one in every]
+        sink.write([
+            labelled(one, np.array([place[label] for label in columns[one.name]]), typed=sink.typed)
+            for one, place in zip(every, places, strict=True)
+        ])  # fmt: skip
 
 
 def sink_of(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
