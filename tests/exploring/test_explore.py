@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import subprocess
 import sys
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -45,11 +45,14 @@ def by_name(found: Exploration) -> dict[str, Curve]:
     return {curve.name: curve for curve in found.curves}
 
 
-class TestDesigns:
-    FOUND = explore(PRIOR, "absolute", epsilon=LEVELS)
+@cache
+def designs() -> Exploration:
+    return explore(PRIOR, "absolute", epsilon=LEVELS)
 
+
+class TestDesigns:
     def test_each_requirement_has_a_curve_of_its_designs(self) -> None:
-        curves = by_name(self.FOUND)
+        curves = by_name(designs())
         assert list(curves) == ["PML", "LDP", "randomized response", "releasing nothing"]
         for kind in (PML, LDP):
             for point, level in zip(curves[kind.__name__].points, LEVELS, strict=True):
@@ -61,7 +64,7 @@ class TestDesigns:
                 assert point.status == "optimal"
 
     def test_what_it_is_compared_with_has_the_values_of_a_report(self) -> None:
-        curves = by_name(self.FOUND)
+        curves = by_name(designs())
         for k, level in enumerate(LEVELS):
             certificate: Any = solve(design(PRIOR, PML(level), "absolute")).certificate
             worth = baselines(certificate)
@@ -83,7 +86,7 @@ class TestDesigns:
 
     def test_the_level_is_at_most_the_one_asked_for_in_every_curve_under_pml(self) -> None:
         for name in ("PML", "randomized response", "releasing nothing"):
-            for point in by_name(self.FOUND)[name].points:
+            for point in by_name(designs())[name].points:
                 assert point.level is not None
                 assert point.level <= point.at
 
@@ -98,9 +101,9 @@ class TestDesigns:
         assert "cannot tell 4 letters apart" in dict(point.facts)["people for frequencies within 0.01"]
 
     def test_the_line_of_python_gives_the_point_again(self) -> None:
-        point = self.FOUND.curves[0].points[1]
+        point = designs().curves[0].points[1]
         names: dict[str, object] = {}
-        exec(f"{self.FOUND.before_python}\n{point.python}", names)
+        exec(f"{designs().before_python}\n{point.python}", names)
         assert names["result"].value == pytest.approx(point.value, abs=1e-9)  # type: ignore[attr-defined]
 
     def test_the_command_gives_the_point_again(self, tmp_path: Path) -> None:
