@@ -105,6 +105,13 @@ def benchmarks(session: nox.Session) -> None:
 
 
 @nox.session
+def browser(session: nox.Session) -> None:
+    """The pages to explore in headless Chromium; skipped where there is none."""
+    session.install("-e", ".[browser]")
+    session.run("pytest", "-q", "tests/browser/check_pages.py", *session.posargs)
+
+
+@nox.session
 def durations(session: nox.Session) -> None:
     """Measure every test, and write down which are slow."""
     session.install("-e", ".[tests]")

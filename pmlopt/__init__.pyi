@@ -14,6 +14,7 @@ from .data.symmetry import CirclePrior as CirclePrior
 from .data.symmetry import IIDPrior as IIDPrior
 from .data.symmetry import InvariantPrior as InvariantPrior
 from .data.symmetry import ProductPrior as ProductPrior
+from .exploring import explore as explore
 from .measures import audit as audit
 from .measures import ldp_level as ldp_level
 from .measures import leakage_level as leakage_level

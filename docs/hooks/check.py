@@ -42,10 +42,10 @@ LONGEST_BUILD = 300.0
 TAGS = set(
     """
     a abbr annotation article aside autoref b blockquote body br button circle code dd del details div dl dt
-    em figcaption figure footer form g h1 h2 h3 h4 h5 h6 head header hr html i img input kbd label li link
-    main math meta mfrac mi mn mo mover mpadded mroot mrow mspace msqrt mstyle msub msubsup msup mtable mtd
-    mtext mtr munder munderover nav ol p path pre rect script section semantics small source span strong style
-    sub summary sup svg table tbody td th thead title tr tt u ul var
+    em figcaption figure footer form g h1 h2 h3 h4 h5 h6 head header hr html i iframe img input kbd label li
+    link main math meta mfrac mi mn mo mover mpadded mroot mrow mspace msqrt mstyle msub msubsup msup mtable
+    mtd mtext mtr munder munderover nav noscript ol output p path pre rect script section select semantics
+    small source span strong style sub summary sup svg table tbody td th thead title tr tt u ul var
     """.split()  # noqa: SIM905 - a list of words
 )
 

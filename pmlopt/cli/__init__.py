@@ -4,6 +4,7 @@ from pmlopt.cli import apply as apply
 from pmlopt.cli import commands as commands
 from pmlopt.cli import data as data
 from pmlopt.cli import estimation as estimation
+from pmlopt.cli import explore as explore
 from pmlopt.cli import histogram as histogram
 from pmlopt.cli import least_leakage as least_leakage
 from pmlopt.cli import ledger as ledger

@@ -168,7 +168,7 @@ def sweep_command(
             f"{problem} says the prior, the requirement and the utility: leave out their options"
         )
     else:
-        builder, utility = _of_problem(problem)
+        builder, utility = problem_at(problem)
     builder(grid[0])  # complains of what no point could be solved with
     try:
         table = run.table(builder, grid, workers)
@@ -230,7 +230,8 @@ def _asked(
     return DesignAt(asked, prior, kept, outputs, given), Path(utility_name).stem
 
 
-def _of_problem(name: str) -> tuple[ProblemAt, str]:
+def problem_at(name: str) -> tuple[ProblemAt, str]:
+    """The design of a problem file, or of one of the library, at any level; and its name."""
     from pmlopt.library import find
 
     path = find(name).path.resolve()

@@ -35,7 +35,8 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.plots import mechanism_figure
-from pmlopt.programs.reports.pages import Baselines, baselines, write_page
+from pmlopt.programs.reports.baselines import Baselines, baselines
+from pmlopt.programs.reports.pages import write_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

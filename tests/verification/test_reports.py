@@ -14,7 +14,7 @@ from saved_cases import CASES
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve
 from pmlopt.errors import FileFormatError
-from pmlopt.programs.reports.pages import baselines
+from pmlopt.programs.reports.baselines import baselines
 from pmlopt.verification import write_report
 
 SHOWN = (

@@ -1,0 +1,254 @@
+"""What adds up, to explore: two columns of one person, a stream over time, a ledger by person."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import Label, real, said, whole
+from pmlopt.core.display import nats, things
+from pmlopt.data.prior import Prior
+from pmlopt.data.sampling.categorical import Seed, random_bits
+from pmlopt.data.secret import Secret
+from pmlopt.errors import InputError, PrivacyError
+from pmlopt.exploring.exploration import Exploration
+from pmlopt.exploring.points import Curve, Part, Point
+from pmlopt.exploring.solved import HALF_WIDTH, answered, facts_of, parts_of
+from pmlopt.measures.posterior import OutcomeTells
+from pmlopt.model.privacy import PML
+from pmlopt.model.utility import UtilityLike
+from pmlopt.programs.designs import design
+from pmlopt.programs.program import Program
+from pmlopt.releases import Ledger, Stream
+from pmlopt.releases.attributes import attribute_levels
+
+MOST_HISTORIES = 60
+"""Histories of a ledger that a page shows: those of which most is told."""
+
+
+def of_columns(
+    joint: Secret,
+    utility: UtilityLike | tuple[UtilityLike, UtilityLike],
+    *,
+    total: float,
+    count: int = 21,
+    title: str = "",
+    half_width: float = HALF_WIDTH,
+) -> Exploration:
+    """Explore how a total level is split over two columns that are both released, each by its best design.
+
+    At each split (e, total - e) the columns are designed for their PML, and what both releases together tell
+    is computed from the joint law: of both columns, and of each. Where the columns depend on one another,
+    what is told of one is above its own level.
+
+    Args:
+        joint: the law of both columns; its secret is the first one.
+        utility: of each column, or one for both.
+        total: the sum of the two levels, in nats.
+        count: how many splits, both ends included.
+        title: of the page.
+        half_width: of estimated frequencies, for which people are counted.
+
+    Raises:
+        PrivacyError: the total is not positive.
+        InputError: there are fewer than two splits, or the secret has several joint laws.
+
+    Examples:
+        >>> pair = Secret([[0.4, 0.1], [0.1, 0.4]])
+        >>> seen = of_columns(pair, "hamming", total=0.4, count=3)
+        >>> together = seen.curves[0].points
+        >>> [point.at for point in together], together[0].value <= 0.4
+        ([0.0, 0.2, 0.4], True)
+    """
+    most, splits = real(total, "the total", PrivacyError), whole(count, "the number of splits", InputError)
+    if most <= 0:
+        raise PrivacyError(f"the total is {most:g}: give a level above 0")
+    if splits < 2 or len(joint.joint) > 1:
+        raise InputError("give two splits or more, and one joint law of the two columns")
+    utilities = utility if isinstance(utility, tuple) else (utility, utility)
+    names = (joint.name, "the other column")
+    priors = (Prior(joint.law, joint.values), joint.prior)
+    levels = [most * k / (splits - 1) for k in range(splits)]
+
+    def column(side: int, epsilon: float) -> Program[Any]:
+        return design(priors[side], PML(epsilon), utilities[side])
+
+    solved = [answered(column, {"side": [side], "epsilon": levels}) for side in (0, 1)]
+    curves: dict[str, list[Point]] = {"both columns": [], names[0]: [], names[1]: []}
+    for level, rest, *answers in zip(
+        levels, levels[::-1], solved[0].results, solved[1].results[::-1], strict=True
+    ):
+        pair = [(name, one) for name, one in zip(names, answers, strict=True) if one is not None]
+        if len(pair) < 2:
+            continue
+        found = attribute_levels(joint.joint[0], [one.mechanism for _, one in pair])
+        told = dict(zip(curves, (found.together, *found.each), strict=True))
+        facts = [("levels of the designs", f"{nats(level)} and {nats(rest)}")]
+        facts += [(f"told of {name}", nats(amount)) for name, amount in told.items()]
+        facts += [("outcomes that tell most of both", said(found.outcome))]
+        facts += [(f"utility of {name}", f"{one.value:.6g} (gap {one.gap:.1e})") for name, one in pair]
+        facts += [
+            (f"{name}: {what}", text) for name, one in pair for what, text in facts_of(one, half_width)[1:]
+        ]
+        parts = tuple(part for name, one in pair for part in parts_of(one, name))
+        python = f"first, second = pmlopt.PML({level!r}), pmlopt.PML({rest!r})\n{_DESIGNED}"
+        for name, amount in told.items():
+            curves[name].append(
+                Point(level, amount, status="measured", facts=tuple(facts), parts=parts, python=python)
+            )
+    return Exploration(
+        title or f"Explore two columns within {most:g} nats",
+        f"level of {names[0]} [nats]",
+        "told by both releases [nats]",
+        tuple(
+            Curve(name, tuple(points), f"What both releases tell of {name}.")
+            for name, points in curves.items()
+        ),
+        about=(f"Of {most:g} nats, {names[0]} has what the axis says, and {names[1]} the rest.",),
+        failures=(*solved[0].failures, *solved[1].failures),
+        before_python="import pmlopt\n\njoint, utility = ...  # what was explored",
+    )
+
+
+_DESIGNED = """\
+one = pmlopt.solve(pmlopt.design(pmlopt.Prior(joint.law, joint.values), first, utility))
+other = pmlopt.solve(pmlopt.design(joint.prior, second, utility))"""
+
+
+def of_stream(
+    stream: Stream, states: Iterable[Label] = (), *, seed: Seed = None, title: str = ""
+) -> Exploration:
+    """Explore a stream over time: what was told so far, and what each next release would tell.
+
+    Releases are drawn along the given states, in a copy: the stream stays as it is. Each is designed and
+    certified under what the ones before it told.
+
+    Args:
+        stream: with or without releases.
+        states: of which one after another is released; each must be possible when it comes.
+        seed: of the draws.
+        title: of the page.
+
+    Raises:
+        InputError: there is neither a release nor a state.
+        MechanismError: a state cannot be after the outputs before it.
+
+    Examples:
+        >>> from pmlopt import Chain
+        >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
+        >>> seen = of_stream(Stream(chain, PML(0.4), "hamming"), ["home", "home"], seed=1)
+        >>> [point.at for point in seen.curves[0].points], seen.limit
+        ([1.0, 2.0], 0.4)
+    """
+    at, bits = stream.copy(), random_bits(seed)
+    points = [Point(float(time), level, status="released") for time, level in enumerate(stream.levels, 1)]
+    for state in states:
+        result, cap, law = at.solve(), at.cap, at.law
+        output = at.release(state, bits)
+        told = max(at.worst.items(), key=lambda pair: pair[1])
+        worst = (
+            ()
+            if stream.about == "path"
+            else (("most is told of the state at time", f"{told[0]}: {nats(told[1])}"),)
+        )
+        facts = (
+            ("what was drawn", said([output])),
+            ("level up to which this release may go", nats(cap)),
+            ("expected utility of this release", f"{result.value:.6g} (gap {result.gap:.1e})"),
+            *worst,
+        )
+        points.append(
+            Point(
+                float(len(at.levels)), at.level, status="drawn",
+                facts=facts, parts=(Part.of("", result.mechanism, law),),
+            )
+        )  # fmt: skip
+    if not points:
+        raise InputError("the stream has no release: give states along which to draw some")
+    about = {"state": "one state, past, present or future", "path": "all states together"}
+    what = about.get(str(stream.about), f"{stream.about} states in a row")
+    return Exploration(
+        title or "Explore a stream over time",
+        "time",
+        "told so far [nats]",
+        (Curve("told so far", tuple(points), f"What the outputs so far tell of {what}."),),
+        about=(
+            f"No sequence of outputs tells more than {stream.privacy.epsilon:g} nats of {what}.",
+            "At each time the prior is what the outputs before it left; outcomes tell what they add.",
+        ),
+        limit=float(stream.privacy.epsilon),
+    )
+
+
+def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
+    """Explore a ledger by person: what was told, what is left of the total, and the posterior of each.
+
+    People with the same history share a point; those of whom most was told come first.
+
+    Examples:
+        >>> ledger = Ledger([0.5, 0.5], people=3, total=1.0)
+        >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1, 0])
+        >>> seen = of_ledger(ledger)
+        >>> [round(math.exp(point.value), 12) for point in seen.curves[0].points]
+        [1.5, 1.5]
+    """
+    groups = sorted(ledger.groups(), key=lambda group: -ledger.levels[group[0]])
+    points = []
+    for place, group in enumerate(groups[:MOST_HISTORIES], 1):
+        person, level = int(group[0]), float(ledger.levels[group[0]])
+        facts = [("people with this history", f"{len(group)}: {said(group.tolist())}")]
+        if ledger.total is not None:
+            left = ledger.remaining(person=person)
+            facts.append(("left of the total", nats(max(0.0, ledger.total - level))))
+            facts += [
+                (
+                    f"left for {said([letter])}",
+                    "excluded" if math.isinf(rest) else nats(max(0.0, float(rest))),
+                )
+                for letter, rest in zip(ledger.initial.labels, left.tolist(), strict=True)
+            ]
+        left_to = f"pmlopt.design(ledger.prior({person}), ledger.requirement(person={person}), utility)"
+        python = "" if ledger.total is None else f"result = pmlopt.solve({left_to})"
+        points.append(
+            Point(
+                float(place),
+                level,
+                status="recorded",
+                facts=tuple(facts),
+                parts=(_told(ledger, person),),
+                python=python,
+            )
+        )
+    more = len(groups) - len(points)
+    left_out = (
+        (f"Left out are {things(more, 'history', 'histories')} of which less is told.",) if more > 0 else ()
+    )
+    return Exploration(
+        title or f"Explore a ledger of {things(ledger.people, 'person', 'people')}",
+        "history, those of which most is told first",
+        "told of the person [nats]",
+        (Curve("told of the person", tuple(points)),),
+        about=(
+            f"{things(ledger.releases, 'release')} recorded of {things(ledger.people, 'person', 'people')}.",
+            *left_out,
+        ),
+        limit=ledger.total,
+        before_python="import pmlopt\n\nledger, utility = ...  # a utility for what comes next",
+    )
+
+
+def _told(ledger: Ledger, person: int) -> Part:
+    """All that was told of a person as one outcome, by how likely it is for each letter, up to a factor."""
+    prior, density = ledger.initial, ledger.density(person)
+    likelihood = np.exp(density - density.max())
+    after = prior.pmf * np.exp(density)
+    x = int(density.argmax())
+    excluded = tuple(prior.labels[k] for k in np.flatnonzero(np.isneginf(density)))
+    share = 1.0 if len(excluded) == prior.size - 1 else min(float(after[x]), math.nextafter(1.0, 0.0))
+    outcome = "all releases"
+    probability = float(prior.pmf @ likelihood)
+    tells = OutcomeTells(outcome, probability, prior.labels[x], float(prior.pmf[x]), share, excluded)
+    return Part("", prior.labels, (outcome,), likelihood[:, None], prior.pmf, (tells,), likelihood=True)

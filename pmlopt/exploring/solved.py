@@ -1,0 +1,159 @@
+"""Points of a page from results: a sweep keeps its mechanisms, and each is read back with its certificate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from pmlopt.core.display import nats, things
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.errors import InputError, MechanismError, SweepError
+from pmlopt.exploring.points import Part, Point
+from pmlopt.measures.posterior import outcome_warnings
+from pmlopt.programs.design_program import ListedCertificate
+from pmlopt.programs.program import Program
+from pmlopt.programs.reports.pages import warnings_of
+from pmlopt.programs.result import Result
+from pmlopt.releases.estimation import people_needed
+from pmlopt.sweeps import Row, Sweep, sweep
+from pmlopt.verification import load
+
+HALF_WIDTH = 0.01
+"""Of the intervals of estimated frequencies for which people are counted: one in a hundred."""
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """The rows of a sweep, and what was found for each.
+
+    Attributes:
+        table: the sweep.
+        results: for each row the result with its certificate; None where its mechanism is not there.
+    """
+
+    table: Sweep
+    results: tuple[Result[Any] | None, ...]
+
+    @classmethod
+    def read(cls, table: Sweep, folder: str | os.PathLike[str] | None) -> Answers:
+        """Those of a sweep whose mechanisms are in a folder, as `sweep(..., mechanisms=folder)` wrote it.
+
+        Raises:
+            SweepError: a mechanism is that of another sweep: its value is not that of its row.
+        """
+        found: list[Result[Any] | None] = []
+        for place, row in enumerate(table.rows):
+            path = None if folder is None else Path(folder) / f"{place:05d}.json"
+            result = load(path) if path is not None and path.exists() and not row.failed else None
+            if result is not None and not (isinstance(result, Result) and result.value == row.value):
+                raise SweepError(
+                    f"{path}: is not the mechanism of row {place}, whose value is {row.value}: give the "
+                    "folder of this sweep"
+                )
+            found.append(result)
+        return cls(table, tuple(found))
+
+    @property
+    def solved(self) -> Iterator[tuple[Row, Result[Any] | None]]:
+        """The rows that have a value, each with what was found."""
+        pairs = zip(self.table.rows, self.results, strict=True)
+        return ((row, result) for row, result in pairs if row.value is not None and not row.failed)
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """A sentence where rows have an error, with the first one."""
+        failed = self.table.failed
+        if not failed:
+            return ()
+        count = f"{len(failed)} of {things(len(self.table.rows), 'point')}"
+        return (f"{count} could not be solved and are left out; the first says: {failed[0].error}",)
+
+
+def answered(builder: Callable[..., Program[Any]], grid: Any, **options: Any) -> Answers:
+    """Solve the programs of a grid as `sweep` does, and keep what was found.
+
+    Raises:
+        SweepError: no point could be solved, or as `sweep` does.
+    """
+    with TemporaryDirectory() as folder:
+        found = Answers.read(sweep(builder, grid, mechanisms=folder, **options), folder)
+    if not any(True for _ in found.solved):
+        raise SweepError(f"no point could be solved: {found.table.rows[0].error}")
+    return found
+
+
+def point_of(
+    at: float,
+    row: Row,
+    result: Result[Any] | None,
+    half_width: float = HALF_WIDTH,
+    command: str = "",
+    python: str = "",
+) -> Point:
+    """A point with the numbers of its row, and what its mechanism tells, where that is there.
+
+    Args:
+        at: where it is.
+        row: of the sweep.
+        result: the same with its certificate.
+        half_width: for which people are counted, where frequencies can be estimated.
+        command: of the point.
+        python: the same.
+    """
+    assert row.value is not None
+    plain = Point(at, row.value, row.bound, row.gap, row.level, row.status, command=command, python=python)
+    if result is None:
+        return plain
+    return replace(
+        plain,
+        promise=result.certificate.statement,
+        meanings=getattr(getattr(result.certificate, "privacy", None), "meanings", ()),
+        facts=(*facts_of(result, half_width), ("found by", row.solver or result.solver)),
+        warnings=_warnings(result),
+        parts=parts_of(result),
+    )
+
+
+def parts_of(result: Result[Any], name: str = "") -> tuple[Part, ...]:
+    """The mechanism of a result; nothing where its letters are not listed."""
+    mechanism, prior = result.mechanism, result.certificate.about
+    if not isinstance(mechanism, Mechanism):
+        return ()
+    known = prior is not None and prior.size == len(mechanism.inputs)
+    return (Part.of(name, mechanism, prior if known else None),)
+
+
+def facts_of(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
+    """The PML of a design under its prior, and how many people an estimate needs."""
+    prior, mechanism = result.certificate.about, result.mechanism
+    if not result.tells or prior is None:
+        return ()
+    return (
+        ("what the worst outcome tells", nats(result.tells[0].leakage)),
+        (f"people for frequencies within {half_width:g}", _people(prior, mechanism, half_width)),
+    )
+
+
+def _people(prior: Prior, mechanism: Mechanism, half_width: float) -> str:
+    outcomes = int(mechanism.support.sum())
+    if outcomes < prior.size:  # said without the rank, which takes a second for hundreds of letters
+        return f"no number is enough: {things(outcomes, 'outcome')} cannot tell {prior.size} letters apart"
+    try:
+        return f"{people_needed(prior, mechanism, half_width):,}"
+    except MechanismError as cause:
+        return f"no number is enough: {str(cause).partition(' (')[0]}"
+    except InputError as cause:
+        return f"not planned: {cause}"
+
+
+def _warnings(result: Result[Any]) -> tuple[str, ...]:
+    """What a report of the same result warns of."""
+    certificate, prior = result.certificate, result.certificate.about
+    if isinstance(certificate, ListedCertificate) and prior is not None:
+        return warnings_of(prior, certificate.privacy, result.tells)
+    return outcome_warnings(result.tells) if result.tells else ()

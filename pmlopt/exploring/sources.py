@@ -1,0 +1,369 @@
+"""What can be explored: a design over its level, any builders over a grid, a sweep that is there."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pmlopt.core.arrays import real
+from pmlopt.core.files import csv_bytes
+from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.secret import Secret
+from pmlopt.errors import InputError, PrivacyError, SweepError
+from pmlopt.exploring.accounts import of_columns, of_ledger, of_stream
+from pmlopt.exploring.exploration import Exploration
+from pmlopt.exploring.points import Curve, Point
+from pmlopt.exploring.solved import HALF_WIDTH, Answers, answered, point_of
+from pmlopt.model.privacy import LDP, PML, Requirement
+from pmlopt.model.utility import UtilityLike
+from pmlopt.programs.design_program import Outputs
+from pmlopt.programs.designs import design
+from pmlopt.programs.program import Program
+from pmlopt.programs.reports.baselines import Measured, measured, randomized_response
+from pmlopt.programs.solving import certify
+from pmlopt.releases import Ledger, Stream
+from pmlopt.sweeps import Row, Sweep
+
+LEVELS, HIGHEST = 40, 3.0
+"""How many levels are solved where nobody says, and the highest, in nats."""
+
+BESIDE = ("ldp", "response", "nothing")
+"""What a design is compared with: LDP at the same level, randomized response, releasing nothing."""
+
+Builder: TypeAlias = Callable[..., Program[Any]]
+
+
+@dataclass(frozen=True)
+class Copied:
+    """How a design is said again, as a command and in Python.
+
+    Attributes:
+        command: of a requirement and a level, or "" where no command gives it.
+        before: lines that make the files of the command.
+        prior, utility: the prior and the utility in Python.
+    """
+
+    command: Callable[[Callable[[float], Requirement], float], str]
+    before: str
+    prior: str
+    utility: str
+
+
+def explore(source: Any, *arguments: Any, **options: Any) -> Exploration:
+    """Solve a trade-off at many points, with proofs, for a page on which to choose one of them.
+
+    What `source` is says what is explored; the arguments after it are those of that function:
+
+        a prior, then a utility          designs over the level, beside LDP and others (`of_design`)
+        a `Secret`, then a utility       the same about a secret (`of_secret`)
+        a `Secret`, a utility, `total`   two columns that are both released (`of_columns`)
+        a builder, or several by name    any programs over a `grid`, such as of records (`of_builders`)
+        a `Sweep`                        one that was solved, with its folder of mechanisms (`of_sweep`)
+        a `Stream`                       the level over time, along `states` (`of_stream`)
+        a `Ledger`                       what is left of its total, by person (`of_ledger`)
+
+    Each number on the page is one of a certified answer; nothing is interpolated. A notebook shows the page,
+    and `save` writes it to one file, which needs no network.
+
+    Raises:
+        MissingExtraError: on showing or saving, where vl-convert-python is not installed.
+        InputError, SweepError: as the functions above say.
+
+    Examples:
+        >>> import math
+        >>> seen = explore([0.5, 0.5], "hamming", epsilon=[0.1, 0.2], beside=())
+        >>> [round(point.value, 6) for point in seen.curves[0].points]  # 1 - e^epsilon / 2
+        [0.447415, 0.389299]
+        >>> round(1 - math.exp(0.2) / 2, 6)
+        0.389299
+    """
+    if isinstance(source, Secret):
+        return (of_columns if "total" in options else of_secret)(source, *arguments, **options)
+    if isinstance(source, Sweep):
+        return of_sweep(source, *arguments, **options)
+    if isinstance(source, Stream):
+        return of_stream(source, *arguments, **options)
+    if isinstance(source, Ledger):
+        return of_ledger(source, *arguments, **options)
+    builders = isinstance(source, Mapping) and source and all(map(callable, source.values()))
+    if callable(source) or builders:
+        return of_builders(source, *arguments, **options)
+    return of_design(source, *arguments, **options)
+
+
+def of_design(
+    prior: PriorLike,
+    utility: UtilityLike,
+    privacy: Callable[[float], Requirement] = PML,
+    epsilon: Sequence[float] | None = None,
+    *,
+    beside: Sequence[str] = BESIDE,
+    outputs: Outputs = None,
+    half_width: float = HALF_WIDTH,
+    title: str = "",
+    copied: Copied | None = None,
+    **solving: Any,
+) -> Exploration:
+    """Explore the best utility over the level.
+
+    Args:
+        prior: N letters.
+        utility: as of `design`.
+        privacy: the requirement of a level, such as `PML` or `lambda e: PML(e, about=secret)`.
+        epsilon: the levels in nats; left out, `LEVELS` of them up to `HIGHEST`, or to `-log min p`.
+        beside: what it is compared with, of `BESIDE`; the last two where the utility is an expected gain or
+            loss, or an information by name.
+        outputs: as of `design`.
+        half_width: of estimated frequencies, for which people are counted.
+        title: of the page.
+        copied: how a point is said again; left out, by the prior's numbers.
+        solving: options of `sweep`, such as `time_limit`.
+
+    Raises:
+        InputError: a name in `beside` is unknown.
+        SweepError: no level could be solved, with the first error.
+    """
+    p, levels = as_prior(prior), None if epsilon is None else list(epsilon)
+    strange = [name for name in beside if name not in BESIDE]
+    if strange:
+        raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
+    grid = sorted(
+        {real(level, "a level", PrivacyError) for level in (_levels(p) if levels is None else levels)}
+    )
+    if not grid:
+        raise PrivacyError("there are no levels: give one at least")
+    words = copied or copied_of(p, utility)
+    requirements = [privacy]
+    if "ldp" in beside and not isinstance(privacy(grid[0]), LDP):
+        requirements.append(LDP)
+    curves, about = [], []
+    failures: list[str] = []
+    for number, requirement in enumerate(requirements):
+
+        def program(
+            epsilon: float, requirement: Callable[[float], Requirement] = requirement
+        ) -> Program[Any]:
+            return design(p, requirement(epsilon), utility, outputs)
+
+        program(grid[0])  # complains of what no level could be solved with
+        found = answered(program, {"epsilon": grid}, **solving)
+        name = type(requirement(grid[0])).__name__
+        curves.append(_design_curve(name, found, half_width, words, requirement))
+        failures += found.failures
+        if number == 0:
+            first, built = found, program
+    compared, worth = _compared(built, first, beside, half_width)
+    sense = built(grid[0]).maximised
+    height = worth.what if worth is not None else words.utility.strip("'\"")
+    if worth is not None:
+        everything = worth.value(worth.everything)
+        about.append(f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.")
+    given = "" if privacy in (PML, LDP) else "\nprivacy = ...  # the requirement of a level that was explored"
+    return Exploration(
+        title or f"Explore {height} over privacy",
+        "epsilon [nats]",
+        height,
+        (*curves, *compared),
+        "Requirement",
+        "more" if sense else "less",
+        tuple(about),
+        tuple(failures),
+        before_command=words.before,
+        before_python=f"import pmlopt\n\nprior = {words.prior}\nutility = {words.utility}{given}",
+    )
+
+
+def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
+    """Explore the best utility of the data over the level about a secret: `of_design` with `about=secret`."""
+    return of_design(
+        secret.prior,
+        utility,
+        lambda level: PML(level, about=secret),
+        *arguments,
+        **{"beside": BESIDE[1:], **options},
+    )
+
+
+def of_builders(
+    builders: Builder | Mapping[str, Builder],
+    grid: Mapping[str, Sequence[Any]],
+    *,
+    height: str = "value",
+    across: str = "",
+    title: str = "",
+    half_width: float = HALF_WIDTH,
+    **solving: Any,
+) -> Exploration:
+    """Explore programs of any kind over a grid, such as a trade-off of records or worst cases.
+
+    Args:
+        builders: called with a point of the grid, as by `sweep`; or several, each with a name for its curve.
+        grid: names with their values; the first is the horizontal axis, and has numbers.
+        height: what the value is, with its unit.
+        across: what the horizontal axis is, with its unit; left out, the grid's first name.
+        title: of the page.
+        half_width: of estimated frequencies, for which people are counted.
+        solving: options of `sweep`.
+
+    Raises:
+        SweepError: as `sweep`, or no point could be solved, with the first error.
+
+    Examples:
+        >>> from functools import partial
+        >>> from pmlopt import best_guaranteed_utility, utility
+        >>> worst = partial(best_guaranteed_utility, [0.4, 0.3, 0.2, 0.1], utility.as_utility("absolute"))
+        >>> seen = explore(worst, {"epsilon": [0.1, 3.0]}, height="largest error")
+        >>> [point.value for point in seen.curves[0].points]
+        [2.0, 0.0]
+    """
+    named = builders if isinstance(builders, Mapping) else {"": builders}
+    curves, sense = [], False
+    failures: list[str] = []
+    for name, builder in named.items():
+        found = answered(builder, grid, **solving)
+        curves += _sweep_curves(name, found, half_width, f"builders[{name!r}]" if name else "builder")
+        failures += found.failures
+        sense = builder(**found.table.rows[0].point).maximised
+    return Exploration(
+        title or f"Explore {height}",
+        across or next(iter(grid)),
+        height,
+        tuple(curves),
+        "Curve",
+        "more" if sense else "less",
+        failures=tuple(failures),
+        before_python=f"import pmlopt\n\n{'builder' if '' in named else 'builders'} = ...  # what was given",
+    )
+
+
+def of_sweep(
+    table: Sweep,
+    mechanisms: str | os.PathLike[str] | None = None,
+    *,
+    height: str = "value",
+    across: str = "",
+    title: str = "",
+    half_width: float = HALF_WIDTH,
+) -> Exploration:
+    """Explore a sweep that was solved.
+
+    Args:
+        table: what `sweep` returned.
+        mechanisms: the folder that it wrote its mechanisms to; without one the page has values alone.
+        height: what the value is, with its unit.
+        across: what the horizontal axis is, with its unit; left out, the first name of the grid.
+        title: of the page.
+        half_width: of estimated frequencies, for which people are counted.
+
+    Raises:
+        SweepError: no row has a value, or the folder is that of another sweep.
+    """
+    found = Answers.read(table, mechanisms)
+    if not any(True for _ in found.solved):
+        raise SweepError("no row of the sweep has a value: there is nothing to explore")
+    rises = any(
+        row.bound is not None and row.bound > row.value for row, _ in found.solved if row.value is not None
+    )
+    return Exploration(
+        title or f"Explore {height}",
+        across or table.names[0],
+        height,
+        tuple(_sweep_curves("", found, half_width)),
+        "Curve",
+        "more" if rises else "less",
+        failures=found.failures,
+    )
+
+
+def _levels(prior: Prior) -> list[float]:
+    """Even levels up to where PML asks for nothing, with three digits: a level is copied by hand."""
+    top = min(prior.max_leakage, HIGHEST)
+    return [float(level) for level in np.round(np.linspace(0, top, LEVELS + 1)[1:], 3)]
+
+
+def _design_curve(
+    name: str, found: Answers, half_width: float, words: Copied, requirement: Callable[[float], Requirement]
+) -> Curve:
+    """The curve of one requirement, whose points are said again by its name where that says all of it."""
+    points = []
+    for row, result in found.solved:
+        level = float(row.point["epsilon"])
+        made = f"pmlopt.{name}({level!r})" if requirement in (PML, LDP) else f"privacy({level!r})"
+        python = f"result = pmlopt.solve(pmlopt.design(prior, {made}, utility))"
+        command = words.command(requirement, level)
+        points.append(point_of(level, row, result, half_width, command=command, python=python))
+    return Curve(name, tuple(points))
+
+
+def _compared(
+    program: Builder, found: Answers, beside: Sequence[str], half_width: float
+) -> tuple[list[Curve], Measured | None]:
+    """Randomized response and releasing nothing at the same limits; and what they are measured by."""
+    curves: dict[str, list[Any]] = {"response": [], "nothing": []}
+    worth: Measured | None = None
+    for row, result in found.solved:
+        assert result is not None
+        worth = measured(result.certificate)
+        if worth is None:
+            return [], None
+        matrices = {"response": randomized_response(result.certificate), "nothing": worth.nothing}
+        for name, matrix in matrices.items():
+            if name in beside and matrix is not None:
+                other = certify(program(**row.point), matrix)
+                known = Row(row.point, "for comparison", other.value, level=other.level, solver="by formula")
+                curves[name].append(point_of(float(row.point["epsilon"]), known, other, half_width))
+    said = {"response": "randomized response", "nothing": "releasing nothing"}
+    note = {"response": "The same limits, with as little uniform noise as they allow.", "nothing": ""}
+    return [Curve(said[name], tuple(points), note[name]) for name, points in curves.items() if points], worth
+
+
+def _sweep_curves(name: str, found: Answers, half_width: float, builder: str = "") -> list[Curve]:
+    """A curve for each combination of all coordinates but the first; `builder` is its name in Python."""
+    first = found.table.names[0]
+
+    def python(row: Row) -> str:
+        point = ", ".join(f"{key}={value!r}" for key, value in row.point.items())
+        return f"result = pmlopt.solve({builder}({point}))" if builder else ""
+
+    curves: dict[str, list[Point]] = {}
+    for row, result in sorted(found.solved, key=lambda pair: _place(pair[0], first)):
+        others = [f"{key} = {value}" for key, value in row.point.items() if key != first]
+        curve = curves.setdefault(", ".join(filter(None, (name, *others))) or "optimum", [])
+        curve.append(point_of(_place(row, first), row, result, half_width, python=python(row)))
+    return [Curve(said, tuple(points)) for said, points in curves.items()]
+
+
+def _place(row: Row, name: str) -> float:
+    return real(row.point[name], f"the grid's {name}", SweepError)
+
+
+def copied_of(prior: Prior, utility: UtilityLike) -> Copied:
+    """How designs for a prior in hand are said again: a file of its numbers, and the numbers themselves."""
+    numbers = prior.counts or prior.probabilities.tolist()
+    rows = csv_bytes(
+        [("letter", "count" if prior.counts else "probability"), *zip(prior.labels, numbers, strict=True)]
+    )
+    text = rows.decode().replace("\\", "\\\\").replace("%", "%%").replace("\n", "\\n").replace("\r", "")
+    named = isinstance(utility, str)
+
+    def command(privacy: Callable[[float], Requirement], level: float) -> str:
+        if not named or privacy not in (PML, LDP):
+            return ""
+        kind = "ldp" if privacy is LDP else "pml"
+        return (
+            f"pmlopt design --prior prior.csv --privacy {kind} --epsilon {level!r} "
+            f"--utility {shlex.quote(str(utility))} -o mechanism.json"
+        )
+
+    maker = "pmlopt.Prior.from_counts" if prior.counts else "pmlopt.Prior"
+    return Copied(
+        command,
+        f"printf {shlex.quote(text)} > prior.csv" if named else "",
+        f"{maker}({list(numbers)!r}, {list(prior.labels)!r})",
+        repr(utility) if named else "...  # the one that was explored",
+    )

@@ -1,0 +1,158 @@
+"""What a design is worth beside others: releasing nothing, randomized response, releasing everything."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.model.utility import informations
+from pmlopt.model.utility.linear import expectation
+from pmlopt.programs.design_program import DesignCertificate
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
+
+BISECTIONS = 50
+"""Steps by which the least noise of randomized response is found: to the last digits of its share."""
+
+
+@dataclass(frozen=True)
+class Baselines:
+    """What the utility is called, and its values.
+
+    Attributes:
+        what: "expected gain", "expected loss", or the name of an information, with its unit.
+        more_is_better: whether it is maximised.
+        nothing: of the best mechanism that releases nothing.
+        response: of randomized response at the same limits; None where even that much noise is not enough.
+        design: of the mechanism in hand.
+        everything: of releasing the best output of each letter, with no privacy.
+    """
+
+    what: str
+    more_is_better: bool
+    nothing: float
+    response: float | None
+    design: float
+    everything: float
+
+    def __str__(self) -> str:
+        """One line: the design, and both ends."""
+        ends = f"releasing nothing {self.nothing:.4g}, releasing everything {self.everything:.4g}"
+        return f"{self.what}: this mechanism {self.design:.4g}, {ends}"
+
+    @property
+    def rows(self) -> list[tuple[str, float]]:
+        """The values by name, in the order in which they are told."""
+        found = [("releasing nothing", self.nothing)]
+        if self.response is not None:
+            found.append(("randomized response at the same limits", self.response))
+        return [*found, ("this mechanism", self.design), ("releasing everything", self.everything)]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a design is measured by, and the mechanisms that it is compared with.
+
+    Attributes:
+        what: as of `Baselines`.
+        maximised: whether more is better.
+        value: of a matrix.
+        nothing: the best mechanism whose output does not depend on the letter.
+        everything: the best output of each letter, with no privacy.
+    """
+
+    what: str
+    maximised: bool
+    value: Callable[[FloatArray], float]
+    nothing: FloatArray
+    everything: FloatArray
+
+
+def measured(certificate: DesignCertificate) -> Measured | None:
+    """What a design with a linear or a named sub-convex utility is measured by; None for others."""
+    prior, n = certificate.prior, certificate.prior.size
+    if isinstance(certificate, LinearCertificate):
+        table, maximised = certificate.table, certificate.maximised
+        gains = table if maximised else -table
+        outputs = np.eye(table.shape[1])
+        return Measured(
+            "expected gain" if maximised else "expected loss",
+            maximised,
+            lambda matrix: expectation(prior, table, matrix),
+            np.tile(outputs[(prior.pmf @ gains).argmax()], (n, 1)),
+            outputs[gains.argmax(axis=1)],
+        )
+    if isinstance(certificate, ColumnCertificate) and certificate.utility in informations():
+        utility = informations()[certificate.utility]()
+        unit = ", in nats" if certificate.utility == "mutual-information" else ""
+        return Measured(
+            certificate.utility.replace("-", " ") + unit,
+            True,
+            lambda matrix: utility.value(prior, Mechanism(matrix, prior.labels)),
+            np.tile(np.eye(n)[0], (n, 1)),
+            np.eye(n),
+        )
+    return None
+
+
+def baselines(certificate: DesignCertificate) -> Baselines | None:
+    """The baselines of a design with a linear or a named sub-convex utility; None for others.
+
+    Examples:
+        >>> from pmlopt import PML, ExpectedLoss, design, solve
+        >>> flip = solve(design([0.5, 0.5], PML(0.2), ExpectedLoss([[0, 1], [1, 0]])))
+        >>> found = baselines(flip.certificate)
+        >>> found.what, found.nothing, found.everything, abs(found.response - found.design) < 1e-9
+        ('expected loss', 0.5, 0.0, True)
+    """
+    found = measured(certificate)
+    if found is None:
+        return None
+    response = randomized_response(certificate)
+    return Baselines(
+        what=found.what,
+        more_is_better=found.maximised,
+        nothing=found.value(found.nothing),
+        response=None if response is None else found.value(response),
+        design=certificate.value,
+        everything=found.value(found.everything),
+    )
+
+
+def randomized_response(certificate: DesignCertificate) -> FloatArray | None:
+    """The best output of each letter, or with a probability a uniform one, at the limits of a design.
+
+    The probability is the least one at which its requirement holds; None where none is below one, or the
+    utility is none of those that are `measured`.
+
+    Examples:
+        >>> from pmlopt import PML, design, solve
+        >>> flip = solve(design([0.5, 0.5], PML(0.2), "hamming"))
+        >>> bool(abs(randomized_response(flip.certificate) - flip.matrix).max() < 1e-9)
+        True
+    """
+    found = measured(certificate)
+    if found is None:
+        return None
+    everything = found.everything
+    uniform = np.full(everything.shape, 1 / everything.shape[1])
+
+    def mixed(share: float) -> FloatArray:
+        return np.asarray((1 - share) * everything + share * uniform)
+
+    def holds(share: float) -> bool:
+        return certificate.privacy.holds(certificate.prior, Mechanism(mixed(share), certificate.prior.labels))
+
+    low, high = 0.0, 1.0
+    if holds(low):
+        return mixed(low)
+    if not holds(1.0 - 1e-9):
+        return None
+    for _ in range(BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return mixed(high)

@@ -1,0 +1,101 @@
+"""`pmlopt explore`: a page from a file of counts, a joint law, a ledger, streams or a problem."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from pmlopt import PML, Chain, Ledger, Stream, load
+from pmlopt.cli import main
+from pmlopt.releases import Streams
+
+pytest.importorskip("vl_convert")
+
+
+def run(line: str) -> Result:
+    return CliRunner().invoke(main, shlex.split(line))
+
+
+def shown(path: str = "page.html") -> Any:
+    found = re.search(r"id='data'>(.*?)</script>", Path(path).read_text("utf-8"), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.fixture(autouse=True)
+def counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("counts.csv").write_text("letter,count\n1,4000\n2,3000\n3,2000\n4,1000\n")
+    Path("joint.csv").write_text(",a,b\nf,30,20\nm,10,40\n")
+
+
+def test_counts_become_a_page_whose_commands_give_its_points() -> None:
+    done = run("explore --counts counts.csv --utility absolute --epsilon 0.2,0.6 -o page.html")
+    assert done.exit_code == 0, done.output
+    assert "8 points" in done.output
+    for curve in shown()["curves"][:2]:
+        point = curve["points"][1]
+        assert "--counts counts.csv" in point["command"]
+        assert run(point["command"].removeprefix("pmlopt ")).exit_code == 0
+        assert load("mechanism.json").value == pytest.approx(point["value"], abs=1e-9)
+
+
+def test_other_requirements_and_what_is_beside_them() -> None:
+    line = "--prior counts.csv --privacy lip --utility hamming --epsilon 0.3 --beside nothing"
+    assert run(f"explore {line} -o page.html").exit_code == 0
+    names = [curve["name"] for curve in shown()["curves"]]
+    assert names == ["LIP", "releasing nothing"]
+    assert "--privacy lip" in shown()["curves"][0]["points"][0]["command"]
+
+
+def test_two_columns_of_a_joint_law() -> None:
+    assert run("explore --about joint.csv --utility hamming --total 0.6 -o page.html").exit_code == 0
+    assert [curve["name"] for curve in shown()["curves"]] == [
+        "both columns",
+        "the secret",
+        "the other column",
+    ]
+
+
+def test_a_ledger_the_stream_of_a_person_and_a_problem() -> None:
+    ledger = Ledger([0.5, 0.5], people=2, total=1.0)
+    ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1])
+    ledger.save("ledger.npz")
+    many = Streams(Stream(Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["in", "out"]), PML(0.4), "hamming"))
+    many.release({"ann": "in"}, seed=1)
+    many.save("streams.json")
+    assert run("explore ledger.npz -o page.html").exit_code == 0
+    assert shown()["limit"] == 1.0
+    assert run("explore streams.json --person ann -o page.html").exit_code == 0
+    assert shown()["curves"][0]["points"][0]["value"] == many.stream("ann").level
+    assert run("explore adult-education-absolute --epsilon 0.5,1 -o page.html").exit_code == 0
+    assert [point["at"] for point in shown()["curves"][0]["points"]] == [0.5, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("--prior counts.csv --utility absolute -o page.pdf", "ending"),
+        ("--prior counts.csv -o page.html", "give the utility"),
+        (
+            "--prior counts.csv --utility absolute --beside dp -o page.html",
+            "known are ldp, response, nothing",
+        ),
+        ("--prior counts.csv --utility absolute --total 1 -o page.html", "--about"),
+        ("--prior counts.csv --utility absolute --person ann -o page.html", "streams"),
+        ("ledger.npz --utility absolute -o page.html", "leave out"),
+        ("adult-education-absolute -o page.html", "--epsilon"),
+        ("--prior counts.csv --utility absolut -o page.html", "not known"),
+    ],
+)
+def test_what_cannot_be_meant_is_said(line: str, words: str) -> None:
+    done = run(f"explore {line}")
+    assert done.exit_code == 2
+    assert words in done.output
+    assert not Path("page.html").exists()

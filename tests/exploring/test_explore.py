@@ -1,0 +1,304 @@
+"""What is explored: every number is that of the design, its certificate, or the measure that it names."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import pmlopt
+from pmlopt import (
+    LDP,
+    PML,
+    Chain,
+    Ledger,
+    Prior,
+    Secret,
+    Stream,
+    design,
+    explore,
+    queries,
+    solve,
+    sweep,
+    utility,
+)
+from pmlopt.errors import InputError, PrivacyError, SweepError, UtilityError
+from pmlopt.exploring import Curve, Exploration, Part, Point
+from pmlopt.exploring.solved import Answers
+from pmlopt.programs.reports.baselines import baselines
+from pmlopt.releases.attributes import attribute_levels
+from pmlopt.releases.estimation import people_needed
+
+PRIOR = Prior.from_counts([40, 30, 20, 10], [1, 2, 3, 4])
+LEVELS = [0.2, 0.5, 0.9]
+
+
+def by_name(found: Exploration) -> dict[str, Curve]:
+    return {curve.name: curve for curve in found.curves}
+
+
+@cache
+def designs() -> Exploration:
+    return explore(PRIOR, "absolute", epsilon=LEVELS)
+
+
+class TestDesigns:
+    def test_each_requirement_has_a_curve_of_its_designs(self) -> None:
+        curves = by_name(designs())
+        assert list(curves) == ["PML", "LDP", "randomized response", "releasing nothing"]
+        for kind in (PML, LDP):
+            for point, level in zip(curves[kind.__name__].points, LEVELS, strict=True):
+                alone = solve(design(PRIOR, kind(level), "absolute"))
+                assert point.at == level
+                assert point.value == pytest.approx(alone.value, abs=1e-9)
+                assert point.bound is not None
+                assert point.bound <= alone.value + 1e-9
+                assert point.status == "optimal"
+
+    def test_what_it_is_compared_with_has_the_values_of_a_report(self) -> None:
+        curves = by_name(designs())
+        for k, level in enumerate(LEVELS):
+            certificate: Any = solve(design(PRIOR, PML(level), "absolute")).certificate
+            worth = baselines(certificate)
+            assert worth is not None
+            assert curves["releasing nothing"].points[k].value == pytest.approx(worth.nothing, abs=1e-12)
+            assert curves["randomized response"].points[k].value == pytest.approx(worth.response, abs=1e-9)
+            assert curves["randomized response"].points[k].bound is None
+
+    @settings(max_examples=10, deadline=None)
+    @given(st.lists(st.integers(1, 50), min_size=2, max_size=5), st.floats(0.05, 1.5))
+    def test_two_letters_and_more_follow_the_definition_of_pml(self, counts: list[int], level: float) -> None:
+        prior = Prior.from_counts(counts)
+        (point,) = explore(prior, "hamming", epsilon=[level], beside=()).curves[0].points
+        (part,) = point.parts
+        law = prior.pmf @ part.matrix
+        expected = np.log((part.matrix / law).max(axis=0))
+        assert [leakage for leakage, _ in part.leakages] == pytest.approx(expected.tolist(), abs=1e-9)
+        assert max(expected) <= level + 1e-9
+
+    def test_the_level_is_at_most_the_one_asked_for_in_every_curve_under_pml(self) -> None:
+        for name in ("PML", "randomized response", "releasing nothing"):
+            for point in by_name(designs())[name].points:
+                assert point.level is not None
+                assert point.level <= point.at
+
+    def test_people_are_those_that_an_estimate_needs(self) -> None:
+        found = explore([0.5, 0.5], "hamming", epsilon=[0.3], beside=(), half_width=0.05)
+        (point,) = found.curves[0].points
+        expected = people_needed([0.5, 0.5], point.parts[0].matrix, 0.05)
+        assert dict(point.facts)["people for frequencies within 0.05"] == f"{expected:,}"
+
+    def test_too_few_outcomes_need_no_number_of_people(self) -> None:
+        (point,) = explore(PRIOR, "absolute", epsilon=[0.05], beside=()).curves[0].points
+        assert "cannot tell 4 letters apart" in dict(point.facts)["people for frequencies within 0.01"]
+
+    def test_the_line_of_python_gives_the_point_again(self) -> None:
+        point = designs().curves[0].points[1]
+        names: dict[str, object] = {}
+        exec(f"{designs().before_python}\n{point.python}", names)
+        assert names["result"].value == pytest.approx(point.value, abs=1e-9)  # type: ignore[attr-defined]
+
+    def test_the_command_gives_the_point_again(self, tmp_path: Path) -> None:
+        labels = ["it's", "50% \\n", "c,d"]
+        found = explore(Prior([0.5, 0.3, 0.2], labels), "hamming", epsilon=[0.4], beside=())
+        (point,) = found.curves[0].points
+        line = point.command.replace("pmlopt ", f"{sys.executable} -m pmlopt ", 1)
+        subprocess.run(
+            ["sh", "-euc", f"{found.before_command}\n{line}"], cwd=tmp_path, check=True, capture_output=True
+        )
+        again = pmlopt.load(tmp_path / "mechanism.json")
+        assert again.value == pytest.approx(point.value, abs=1e-9)
+        assert again.mechanism.inputs == tuple(labels)
+
+    def test_left_out_levels_end_where_pml_asks_for_nothing(self) -> None:
+        found = explore([0.5, 0.5], "hamming", beside=())
+        ats = [point.at for point in found.curves[0].points]
+        assert len(ats) == 40
+        assert ats[-1] == pytest.approx(math.log(2), abs=1e-3)
+        assert found.curves[0].points[-1].value == pytest.approx(1 - math.exp(ats[-1]) / 2, abs=1e-9)
+
+    def test_what_cannot_be_meant_is_refused(self) -> None:
+        with pytest.raises(InputError, match="known are ldp, response, nothing"):
+            explore(PRIOR, "absolute", beside=["dp"])
+        with pytest.raises(PrivacyError):
+            explore(PRIOR, "absolute", epsilon=[])
+        with pytest.raises(UtilityError):
+            explore(PRIOR, "absolut")
+
+    def test_levels_that_cannot_be_solved_are_said(self) -> None:
+        found = explore(PRIOR, "absolute", lambda level: PML(level - 2 * (level > 1)), [0.2, 1.5], beside=())
+        assert [point.at for point in found.curves[0].points] == [0.2]
+        assert "1 of 2 points could not be solved" in found.failures[0]
+
+    def test_a_secret_is_what_the_level_is_about(self) -> None:
+        secret = Secret([[0.2, 0.1, 0.1], [0.1, 0.2, 0.3]])
+        found = explore(secret, "hamming", epsilon=[0.2])
+        alone = solve(design(secret.prior, PML(0.2, about=secret), "hamming"))
+        assert found.curves[0].points[0].value == pytest.approx(alone.value, abs=1e-9)
+
+
+class TestSweeps:
+    @staticmethod
+    def guessing(epsilon: float) -> pmlopt.Program[Any]:
+        return design(PRIOR, PML(epsilon), "match")
+
+    def test_one_that_was_solved_is_shown_as_it_is(self, tmp_path: Path) -> None:
+        table = sweep(self.guessing, {"epsilon": LEVELS}, mechanisms=tmp_path)
+        with_folder, alone = explore(table, tmp_path), explore(table)
+        for found in (with_folder, alone):
+            assert [point.value for point in found.curves[0].points] == table.column("value").tolist()
+        assert with_folder.curves[0].points[0].parts
+        assert not alone.curves[0].points[0].parts
+
+    def test_the_folder_of_another_sweep_is_refused(self, tmp_path: Path) -> None:
+        sweep(self.guessing, {"epsilon": [0.3]}, mechanisms=tmp_path)
+        with pytest.raises(SweepError, match="not the mechanism of row 0"):
+            explore(sweep(self.guessing, {"epsilon": [0.6]}), tmp_path)
+
+    def test_nothing_solved_is_refused(self) -> None:
+        table = sweep(self.guessing, {"epsilon": [-1.0]})
+        with pytest.raises(SweepError, match="nothing to explore"):
+            explore(table)
+
+    def test_programs_of_records_and_of_worst_cases(self) -> None:
+        parity = queries.ModularSum(3, 2)
+        builder = partial(pmlopt.leakage_distortion, parity, entropy=1.0)
+        found = explore({"a": builder, "b": builder}, {"distortion": [0.3, 0.1]}, height="leakage")
+        assert list(by_name(found)) == ["a", "b"]
+        assert [point.at for point in found.curves[0].points] == [0.1, 0.3]
+        for point in found.curves[1].points:
+            alone = solve(pmlopt.leakage_distortion(parity, point.at, 1.0))
+            assert point.value == pytest.approx(alone.value, abs=1e-5)
+        worst = partial(pmlopt.best_guaranteed_utility, PRIOR, utility.ExpectedLoss(utility.absolute))
+        lone = explore(worst, {"epsilon": LEVELS})
+        assert lone.better == "less"
+        assert [p.value for p in lone.curves[0].points] == [solve(worst(epsilon=e)).value for e in LEVELS]
+
+    def test_failed_rows_are_left_out(self) -> None:
+        table = sweep(self.guessing, {"epsilon": [-1.0, 0.4]})
+        assert len(list(Answers.read(table, None).solved)) == 1
+
+
+class TestAccounts:
+    def test_two_columns_are_measured_together(self) -> None:
+        joint = Secret([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]], name="sex")
+        found = explore(joint, "hamming", total=1.0, count=3)
+        for k, point in enumerate(found.curves[0].points):
+            levels = attribute_levels(joint.joint[0], [part.matrix for part in point.parts])
+            assert [curve.points[k].value for curve in found.curves] == [levels.together, *levels.each]
+            for part, level in zip(point.parts, (point.at, 1.0 - point.at), strict=True):
+                assert max(leakage for leakage, _ in part.leakages) <= level + 1e-9
+
+    def test_independent_columns_add_up(self) -> None:
+        joint = Secret(np.outer([0.5, 0.5], [0.4, 0.6]))
+        for point in explore(joint, "hamming", total=0.4, count=3).curves[0].points:
+            alone = [max(leakage for leakage, _ in part.leakages) for part in point.parts]
+            assert point.value == pytest.approx(sum(alone), abs=1e-9)
+
+    def test_columns_that_cannot_be_split_are_refused(self) -> None:
+        joint = Secret([[0.25, 0.25], [0.25, 0.25]])
+        with pytest.raises(PrivacyError, match="above 0"):
+            explore(joint, "hamming", total=0.0)
+        with pytest.raises(InputError, match="two splits"):
+            explore(joint, "hamming", total=1.0, count=1)
+
+    def test_a_stream_stays_as_it_is_and_within_its_level(self) -> None:
+        stream = Stream(Chain([0.5, 0.5], [[0.8, 0.2], [0.3, 0.7]], ["in", "out"]), PML(0.5), "hamming")
+        stream.release("in", seed=4)
+        found = explore(stream, ["in", "out", "out"], seed=5)
+        assert stream.time == 2
+        again = stream.copy()
+        levels = list(again.levels)
+        for point, state in zip(found.curves[0].points[1:], ["in", "out", "out"], strict=True):
+            again.record(dict(point.facts)["what was drawn"])
+            levels.append(again.level)
+            assert state in point.parts[0].inputs
+        assert [point.value for point in found.curves[0].points] == levels
+        assert found.limit == 0.5
+        assert max(levels) <= found.limit
+        with pytest.raises(InputError, match="give states"):
+            explore(Stream(stream.chain, PML(0.5), "hamming"))
+
+    def test_a_ledger_has_the_level_of_each_history_and_what_is_left(self) -> None:
+        ledger = Ledger([0.5, 0.3, 0.2], people=4, total=1.4)
+        ledger.record([[0.8, 0.2], [0.4, 0.6], [0.4, 0.6]], [0, 1, 1, 0])
+        found = explore(ledger)
+        values = [point.value for point in found.curves[0].points]
+        assert values == sorted({float(level) for level in ledger.levels}, reverse=True)
+        for point in found.curves[0].points:
+            (part,) = point.parts
+            assert part.prior is not None
+            after = part.prior * part.matrix[:, 0] / (part.prior @ part.matrix[:, 0])
+            person = 0 if "0 and 3" in dict(point.facts)["people with this history"] else 1
+            assert after == pytest.approx(ledger.prior(person).pmf, abs=1e-12)
+            left = dict(point.facts)["left of the total"]
+            assert float(left.split()[0]) == pytest.approx(1.4 - point.value, abs=1e-5)
+
+    def test_a_letter_that_is_known_is_marked(self) -> None:
+        ledger = Ledger([0.5, 0.5])
+        ledger.record(np.eye(2), [1])
+        (point,) = explore(ledger).curves[0].points
+        ((leakage, identifies),) = point.parts[0].leakages
+        assert leakage == pytest.approx(math.log(2))
+        assert identifies
+
+
+def parts(*matrices: list[list[float]]) -> Curve:
+    letters = Prior.uniform(len(matrices[0]))
+    return Curve(
+        "",
+        tuple(
+            Point(float(k), 0.0, parts=(Part.of("", pmlopt.Mechanism(matrix), letters),))
+            for k, matrix in enumerate(matrices)
+        ),
+    )
+
+
+def test_changes_are_outcomes_that_come_go_merge_and_part() -> None:
+    merged, apart, one = [[0.5, 0.5], [0.5, 0.5]], [[0.6, 0.4], [0.4, 0.6]], [[1.0, 0.0], [1.0, 0.0]]
+    texts = [text for _, _, text in parts(one, merged, apart, merged, one).changes]
+    assert texts == [
+        "the outcome 1 appears",
+        "the outcomes 0 and 1 tell the same no more",
+        "the outcomes 0 and 1 tell the same from here on",
+        "the outcome 1 disappears",
+    ]
+
+
+def test_a_requirement_with_more_than_a_level_has_no_command_without_it() -> None:
+    secret = Secret([[0.2, 0.1, 0.1], [0.1, 0.2, 0.3]])
+    (point,) = explore(secret, "hamming", epsilon=[0.2], beside=()).curves[0].points
+    assert point.command == ""
+    assert "privacy(0.2)" in point.python
+
+
+def test_what_is_copied_of_accounts_and_builders_runs() -> None:
+    joint = Secret([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
+    ledger = Ledger([0.5, 0.3, 0.2], people=3, total=1.0)
+    ledger.record([[0.6, 0.4], [0.4, 0.6], [0.4, 0.6]], [0, 1, 1])
+    columns, kept = explore(joint, "hamming", total=1.0, count=3), explore(ledger)
+    program = explore(TestSweeps.guessing, {"epsilon": [0.3]})
+    found: dict[str, Any] = {}
+    for seen, given_before in (
+        (columns, (joint, "hamming")),
+        (kept, (ledger, "hamming")),
+        (program, TestSweeps.guessing),
+    ):
+        point = seen.curves[0].points[-1]
+        names = {"given": given_before}
+        exec(f"{seen.before_python.replace('...', 'given')}\n{point.python}", names)
+        found |= names
+    last = dict(columns.curves[0].points[-1].facts)
+    assert float(last["utility of the secret"].split()[0]) == pytest.approx(found["one"].value, abs=1e-5)
+    assert float(last["utility of the other column"].split()[0]) == pytest.approx(
+        found["other"].value, abs=1e-5
+    )
+    assert found["result"].value == pytest.approx(program.curves[0].points[-1].value, abs=1e-9)
