@@ -103,6 +103,14 @@ def benchmarks(session: nox.Session) -> None:
 
 
 @nox.session
+def papers(session: nox.Session) -> None:
+    """Every figure and table of the papers, computed; or one: `nox -s papers -- records-figure-3 --resume`."""
+    session.install("-e", ".[benchmarks]")
+    points = str(Path(session.create_tmp()).resolve() / "points")
+    session.run("python", "benchmarks/papers.py", "--out", points, *session.posargs)
+
+
+@nox.session
 def durations(session: nox.Session) -> None:
     """Measure every test, and write down which are slow."""
     session.install("-e", ".[tests]")
