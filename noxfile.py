@@ -104,7 +104,7 @@ def benchmarks(session: nox.Session) -> None:
 
 @nox.session
 def papers(session: nox.Session) -> None:
-    """Every figure and table of the papers, computed; or one: `nox -s papers -- records-figure-3 --resume`."""
+    """Every figure and table of the papers, computed; one of them: `nox -s papers -- records-figure-3`."""
     session.install("-e", ".[benchmarks]")
     points = str(Path(session.create_tmp()).resolve() / "points")
     session.run("python", "benchmarks/papers.py", "--out", points, *session.posargs)

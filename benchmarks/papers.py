@@ -148,7 +148,9 @@ def keep(figure: Claim) -> None:
     """Keep the points of a figure to six digits, and of those that are many as many as a figure needs."""
     for file in figure["points"]:
         rows = rows_of(file)[:MOST]
-        write_csv(HERE / "data" / f"{file}.csv", list(rows[0]), [map(rounded, row.values()) for row in rows])
+        write_csv(
+            HERE / "data" / f"{file}.csv", list(rows[0]), [list(map(rounded, row.values())) for row in rows]
+        )
 
 
 def rounded(entry: str) -> str:
