@@ -63,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for ended in folder.glob(".*"):
             ended.unlink()
     outside = []
-    with nullcontext() if arguments.kept else computed_in(folder, "--figures-only"):
+    with nullcontext() if arguments.kept else computed_in(folder, of_the_paper=True):
         for name in names:
             if arguments.keep:
                 keep(FIGURES[name])

@@ -34,18 +34,23 @@ STUDIES = {
 }
 """The script of each study, the option that says where its points go, and their place in the folder."""
 
-BOUNDED = ("distortion", "envelope", "records", "worst_case")
-"""The studies that do more than their paper: they take `--figures-only`."""
+OF_THE_PAPER = {
+    "distortion": ("--figures-only", "--time-limit", "120"),
+    "envelope": ("--figures-only",),
+    "records": ("--figures-only",),
+    "worst_case": ("--figures-only",),
+}
+"""What keeps a study that does more to the figures of its paper, and lets it end where a machine is slow."""
 
-_computed: list[tuple[Path, tuple[str, ...]]] = []
-"""Where points are computed, and what their studies are told; nowhere where they are read."""
+_computed: list[tuple[Path, bool]] = []
+"""Where points are computed, and whether those of the papers alone; nowhere where they are read."""
 
 
 @contextmanager
-def computed_in(folder: Path, *told: str) -> Iterator[None]:
-    """Compute within, in this folder, the points that are asked for; `told` goes to studies that take it."""
+def computed_in(folder: Path, *, of_the_paper: bool = False) -> Iterator[None]:
+    """Compute within, in this folder, the points that are asked for."""
     folder.mkdir(parents=True, exist_ok=True)
-    _computed.append((folder, told))
+    _computed.append((folder, of_the_paper))
     try:
         yield
     finally:
@@ -77,14 +82,14 @@ def _kept(name: str) -> Path:
 def _path(name: str) -> Path:
     if not _computed:
         return _kept(name)
-    (folder, told), study = _computed[-1], name.partition("/")[0]
+    (folder, of_the_paper), study = _computed[-1], name.partition("/")[0]
     script, option, place = STUDIES[study]
     done = folder / f".{study}"
     if not done.exists():
         begin = time.perf_counter()
         drawn = () if option == "--out" else ("--output", str(folder / f"{study}.png"))
         command = [sys.executable, str(HERE / script), option, str(folder / place), *drawn]
-        command += told if study in BOUNDED else ()
+        command += OF_THE_PAPER.get(study, ()) if of_the_paper else ()
         subprocess.run(command, check=True, stdout=sys.stderr, cwd=folder)
         seconds = f"{time.perf_counter() - begin:.0f}"
         print(f"{script}: {seconds} s", file=sys.stderr)
