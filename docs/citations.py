@@ -61,7 +61,9 @@ def plain(text: str) -> str:
 def described(work: dict[str, str]) -> str:
     """One work in words: authors, title, where it appeared, year."""
     work = {name: plain(text) for name, text in work.items()}
-    authors = ["and others" if name == "others" else " ".join(reversed(name.split(", "))) for name in work["author"].split(" and ")]
+    names = work["author"].replace(" and others", "").split(" and ")
+    authors = [" ".join(reversed(name.split(", "))) for name in names]
+    authors += ["and others"] * work["author"].endswith(" and others")
     venues = [work[name] for name in ("journal", "booktitle", "institution", "publisher") if name in work]
     place = venues[0] if venues else ""
     if place:

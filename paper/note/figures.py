@@ -67,9 +67,7 @@ def parity() -> None:
     for flips, color in ((0.1, BLUE), (0.2, ORANGE), (0.3, "black")):
         curve = [parity_leakage(records, flips, float(b)) for b in entropies]
         axis.plot(entropies, curve, color=color)
-        axis.annotate(
-            f"$\\pi = {flips}$", (0.05, curve[0]), (0, 4), textcoords="offset points", color=color
-        )
+        axis.annotate(f"$\\pi = {flips}$", (0.05, curve[0]), (0, 4), textcoords="offset points", color=color)
     axis.axvline(3 * np.log(2), color="gray", linestyle=":", linewidth=0.8)
     axis.set_xlabel("$b$ in nats")
     axis.set_ylabel("leakage of a record in nats")
