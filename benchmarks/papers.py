@@ -60,8 +60,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         parser.error(f"no figure {', '.join(sorted(unknown))}; there are {', '.join(FIGURES)}")
     folder = (arguments.out or Path(mkdtemp(prefix="papers-"))).absolute()
     if not (arguments.kept or arguments.resume):
-        for ended in folder.glob(".*"):
-            ended.unlink()
+        for study in {study for name in names for study in studies(name)}:
+            (folder / f".{study}").unlink(missing_ok=True)
     outside = []
     with nullcontext() if arguments.kept else computed_in(folder, of_the_paper=True):
         for name in names:
@@ -71,13 +71,17 @@ def main(argv: Sequence[str] | None = None) -> int:
             print("\n".join(shown(name, lines, markdown=arguments.markdown)), flush=True)
             outside += [f"{name}: {line[0]}" for line in lines if not line[-1]]
             if not arguments.kept:
-                studies = {file.partition("/")[0] for file in FIGURES[name]["points"]}
-                print(f"\n{', '.join(f'{study}: {seconds_of(study)} s' for study in sorted(studies))}\n")
+                print(f"\n{', '.join(f'{study}: {seconds_of(study)} s' for study in studies(name))}\n")
     for line in outside:
         print(f"outside its tolerance: {line}", file=sys.stderr)
     if not arguments.kept:
         print(f"The points are in {folder}.")
     return bool(outside)
+
+
+def studies(name: str) -> list[str]:
+    """The studies that write the points of a figure."""
+    return sorted({file.partition("/")[0] for file in FIGURES[name]["points"]})
 
 
 def claimed(figure: Claim) -> Iterator[Line]:
