@@ -277,6 +277,18 @@ def test_the_time_limit_ends_it_between_two_steps() -> None:
     assert 0 < result.value <= solve(program).bound + 1e-12
 
 
+def test_without_an_entropy_the_alternation_may_stay_at_a_local_optimum() -> None:
+    # says 1 with these probabilities, of letter 0 on two datasets and of letter 1 on two
+    ones, letters = np.array([[0.0, 0.55], [0.5, 0.0]]), np.array([0.6, 0.4])
+    rows = np.stack([1 - ones, ones], axis=-1)
+    best = best_units(letters, rows)
+    assert best.tolist() == [[1, 0], [1, 0]]
+    stuck = np.einsum("ar,arm->am", best, rows)
+    assert information(letters, stuck) == pytest.approx(math.log(1.25))
+    assert channel_capacity(stuck)[1] == pytest.approx(math.log(1.25), abs=1e-9)
+    assert information(letters[::-1], rows[:, 1]) > 0.2516
+
+
 def test_rows_that_are_best_one_by_one_are_not_the_best_together() -> None:
     # says 1 with these probabilities, of letter 0 on two datasets and of letter 1 on two
     ones, half = np.array([[0.3, 1.0], [0.9, 0.0]]), np.full(2, 0.5)
