@@ -300,7 +300,7 @@ def killed(kills: int, out: Path | None) -> None:
            [(kills, died, 0 if same else int((before != after).sum()))])  # fmt: skip
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Both studies."""
     parser = suite_parser(__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
@@ -310,7 +310,7 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--one", nargs=3)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.one:
         engine, rows, who = args.one
         one(engine, int(rows), who == "hand")
