@@ -112,6 +112,14 @@ def browser(session: nox.Session) -> None:
 
 
 @nox.session
+def papers(session: nox.Session) -> None:
+    """Every figure and table of the papers, computed; one of them: `nox -s papers -- records-figure-3`."""
+    session.install("-e", ".[benchmarks]")
+    points = str(Path(session.create_tmp()).resolve() / "points")
+    session.run("python", "benchmarks/papers.py", "--out", points, *session.posargs)
+
+
+@nox.session
 def durations(session: nox.Session) -> None:
     """Measure every test, and write down which are slow."""
     session.install("-e", ".[tests]")

@@ -293,7 +293,7 @@ def _drawn_and_killed(kernel: Any, batch: Any, path: Path) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Both studies."""
     parser = suite_parser(__doc__)
     parser.add_argument("--rows", type=float, nargs="+", default=[1e6, 1e7])
@@ -303,7 +303,7 @@ def main() -> None:
     )
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--one", nargs=3)
-    args = parser.parse_args()
+    args = parser.parse_args(argv)
     if args.one:
         engine, rows, who = args.one
         one(engine, int(rows), who == "hand")

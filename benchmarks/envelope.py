@@ -101,6 +101,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "--sets", type=int, default=0, help="How many mechanisms to study over sets of priors."
     )
     parser.add_argument("--only-sparse", action="store_true")
+    parser.add_argument("--figures-only", action="store_true", help="Nothing but what the paper has.")
     arguments = parser.parse_args(argv)
     print(machine())
     if not arguments.only_sparse:
@@ -124,6 +125,8 @@ def everything(arguments: argparse.Namespace) -> None:
         figure_2(axes, f"2{name}", prior, arguments.csv)
     figure_2(panels[5], "-skewed", SKEWED, arguments.csv, everywhere=True)
     save_figure(figure, arguments.output)
+    if arguments.figures_only:
+        return
     rng = np.random.default_rng(arguments.seed)
     head: tuple[str, ...] = (
         "condition", "priors", "from the linear program", "its gap", "outside it", "h_delta lower",

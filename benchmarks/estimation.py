@@ -75,17 +75,18 @@ def main(argv: Sequence[str] | None = None) -> None:
         grid = np.linspace(0.0, float(distances.max()), 60)
         bounds, exact = curves(example, grid)
         draw_increases(panel, example.title, distances, increases, grid, bounds, exact)
+        at_most = np.array([bound_at(example, d) for d in distances])
         if arguments.csv is not None:
             write_csv(
                 arguments.csv / f"{name}.csv",
-                ("distance", "increase"),
-                zip(distances, increases, strict=True),
+                ("distance", "increase", "bound"),
+                zip(distances, increases, at_most, strict=True),
             )
             write_csv(
                 arguments.csv / f"{name}-bound.csv", ("radius", "bound", "exact"),
                 zip(grid, bounds, exact, strict=True),
             )  # fmt: skip
-        below = increases <= np.array([bound_at(example, d) for d in distances]) + 1e-12
+        below = increases <= at_most + 1e-12
         rows.append((
             example.title, f"{len(distances):,}", int((~below).sum()),
             f"{np.max(np.abs(np.subtract(exact, bounds))):.1e}",

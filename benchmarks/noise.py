@@ -174,7 +174,7 @@ def gaussian_figure(
     axes: Axes, name: str, prior: tuple[float, float], scale: float, folder: Path | None
 ) -> None:
     """The failure probability against epsilon: as published, sharper, and of probabilistic LDP."""
-    grid = np.linspace(0.05, 2.5, 50)
+    grid = np.arange(5, 251) / 100
     local = [plocal_failure(float(e), scale) for e in grid]
     axes.semilogy(grid, local, "k:", label="probabilistic LDP")
     columns: list[Any] = [grid, local]

@@ -34,14 +34,23 @@ STUDIES = {
 }
 """The script of each study, the option that says where its points go, and their place in the folder."""
 
-_computed: list[Path] = []
-"""Where points are computed; nowhere where they are read."""
+OF_THE_PAPER = {
+    "distortion": ("--figures-only", "--time-limit", "120"),
+    "envelope": ("--figures-only",),
+    "records": ("--figures-only",),
+    "worst_case": ("--figures-only",),
+}
+"""What keeps a study that does more to the figures of its paper, and lets it end where a machine is slow."""
+
+_computed: list[tuple[Path, bool]] = []
+"""Where points are computed, and whether those of the papers alone; nowhere where they are read."""
 
 
 @contextmanager
-def computed_in(folder: Path) -> Iterator[None]:
+def computed_in(folder: Path, *, of_the_paper: bool = False) -> Iterator[None]:
     """Compute within, in this folder, the points that are asked for."""
-    _computed.append(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    _computed.append((folder, of_the_paper))
     try:
         yield
     finally:
@@ -55,25 +64,36 @@ def columns(name: str) -> dict[str, FloatArray]:
     return {key: np.array([_number(row[k]) for row in rows]) for k, key in enumerate(head)}
 
 
-def rows_of(name: str) -> list[dict[str, str]]:
-    """The rows of a table of points."""
-    with _path(name).open(newline="") as stream:
+def rows_of(name: str, *, kept: bool = False) -> list[dict[str, str]]:
+    """The rows of a table of points; of the kept one, if that is asked."""
+    with (_kept(name) if kept else _path(name)).open(newline="") as stream:
         return list(csv.DictReader(stream))
+
+
+def seconds_of(study: str) -> str:
+    """How long a study took that has ended in the folder of the points."""
+    return (_computed[-1][0] / f".{study}").read_text()
+
+
+def _kept(name: str) -> Path:
+    return HERE / "data" / f"{name}.csv"
 
 
 def _path(name: str) -> Path:
     if not _computed:
-        return HERE / "data" / f"{name}.csv"
-    folder, study = _computed[-1], name.partition("/")[0]
+        return _kept(name)
+    (folder, of_the_paper), study = _computed[-1], name.partition("/")[0]
     script, option, place = STUDIES[study]
     done = folder / f".{study}"
     if not done.exists():
         begin = time.perf_counter()
         drawn = () if option == "--out" else ("--output", str(folder / f"{study}.png"))
         command = [sys.executable, str(HERE / script), option, str(folder / place), *drawn]
+        command += OF_THE_PAPER.get(study, ()) if of_the_paper else ()
         subprocess.run(command, check=True, stdout=sys.stderr, cwd=folder)
-        print(f"{script}: {time.perf_counter() - begin:.0f} s", file=sys.stderr)
-        done.touch()
+        seconds = f"{time.perf_counter() - begin:.0f}"
+        print(f"{script}: {seconds} s", file=sys.stderr)
+        done.write_text(seconds)
     return folder / f"{name}.csv"
 
 

@@ -72,6 +72,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--mechanisms", type=int, default=100, help="Random ones for Theorem 4.")
     parser.add_argument("--time-limit", type=float, default=20.0, help="Seconds for each harder query.")
     parser.add_argument("--quick", action="store_true", help="Four records, few points, and no claims.")
+    parser.add_argument("--figures-only", action="store_true", help="Nothing but what the paper has.")
     arguments = parser.parse_args(argv)
     if arguments.quick:
         arguments.restarts = arguments.starts = arguments.points = arguments.repeats = 1
@@ -87,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> None:
         figure_5(panels[2, place], records, arguments.csv)
     save_figure(figure, arguments.output)
     print()
+    if arguments.figures_only:
+        return
     if not arguments.quick:
         table(("claim", "measured"), claims(arguments.mechanisms))
         print()

@@ -162,7 +162,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
 }
 HELPERS = (
     "common", "limited", "run", "distortion_claims", "records_claims", "figures", "figure_style",
-    "figures_of_priors", "figures_of_records", "points",
+    "figures_of_priors", "figures_of_records", "papers", "points",
 )  # fmt: skip
 """Modules that are no benchmarks."""
 

@@ -76,6 +76,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--time-limit", type=float, default=120.0)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--study", type=int, default=200, help="Random problems of each kind.")
+    parser.add_argument("--figures-only", action="store_true", help="Nothing but what the paper has.")
     arguments = parser.parse_args(argv)
     print(machine())
     figure = Figure(figsize=(12, 3.6), layout="constrained")
@@ -91,6 +92,8 @@ def main(argv: Sequence[str] | None = None) -> None:
             columns = ("p_min", "h=3 safe", "h=3 optimal", "h=2 safe", "h=2 optimal")
             write_csv(arguments.csv / f"figure-{number}.csv", columns, np.column_stack([LOWEST, levels]))
     save_figure(figure, arguments.output)
+    if arguments.figures_only:
+        return
     head: tuple[str, ...] = (
         "N", "optimum [nats]", "M*(h) [nats]", "gap", "linear programs", "optimum [s]", "M*(h) [s]", "ratio",
     )  # fmt: skip

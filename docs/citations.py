@@ -8,6 +8,7 @@ A citation is a key in square brackets, with the place in the work where there i
 from __future__ import annotations
 
 import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 
@@ -43,9 +44,26 @@ def bibliography(source: str) -> str:
     return head + "\n".join(items) + "\n"
 
 
+ACCENTS = {"'": "\u0301", "`": "\u0300", '"': "\u0308", "v": "\u030c"}
+"""The accents of TeX that the references have, as combining characters."""
+
+
+def plain(text: str) -> str:
+    """A text without the marks of TeX: accents as letters, no braces."""
+    accented = re.sub(
+        r"""\\(['"`]|v(?=\{))\{?(\w)\}?""",
+        lambda found: unicodedata.normalize("NFC", found[2] + ACCENTS[found[1]]),
+        text,
+    )
+    return re.sub(r"[{}]", "", accented)
+
+
 def described(work: dict[str, str]) -> str:
     """One work in words: authors, title, where it appeared, year."""
-    authors = [" ".join(reversed(name.split(", "))) for name in work["author"].split(" and ")]
+    work = {name: plain(text) for name, text in work.items()}
+    names = work["author"].replace(" and others", "").split(" and ")
+    authors = [" ".join(reversed(name.split(", "))) for name in names]
+    authors += ["and others"] * work["author"].endswith(" and others")
     venues = [work[name] for name in ("journal", "booktitle", "institution", "publisher") if name in work]
     place = venues[0] if venues else ""
     if place:

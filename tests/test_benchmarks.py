@@ -38,3 +38,24 @@ def test_every_benchmark_is_called_alike() -> None:
         module = ast.parse((FOLDER / f"{key.value}.py").read_text())
         mains = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == "main"]
         assert [[argument.arg for argument in main.args.args] for main in mains] == [["argv"]], key.value
+
+
+def test_what_the_papers_print_is_beside_the_points_that_are_kept() -> None:
+    script = [sys.executable, str(FOLDER / "papers.py"), "--kept", "--markdown"]
+    tables = subprocess.run(script, check=True, capture_output=True, text=True).stdout
+    page = (FOLDER.parent / "docs" / "printed.md").read_text("utf-8")
+    assert page.count("\n## ") == tables.count("## ")
+    assert page.endswith(tables), "write the page anew"
+
+
+def test_a_value_outside_its_tolerance_fails(tmp_path: Path) -> None:
+    for source in ("papers.py", "points.py", "common.py"):
+        (tmp_path / source).write_text((FOLDER / source).read_text())
+    (tmp_path / "data").symlink_to(FOLDER / "data")
+    told = (FOLDER / "printed.toml").read_text()
+    assert told.count("printed = 1.95") == 1
+    (tmp_path / "printed.toml").write_text(told.replace("printed = 1.95", "printed = 1.9"))
+    script = [sys.executable, str(tmp_path / "papers.py"), "worst-case-figure-1", "--kept"]
+    failed = subprocess.run(script, check=False, capture_output=True, text=True)
+    assert failed.returncode == 1
+    assert "third rise" in failed.stderr

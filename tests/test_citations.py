@@ -72,6 +72,11 @@ def test_the_bibliography_is_that_of_the_references() -> None:
     assert page == CITATIONS.bibliography(CITATIONS.REFERENCES.read_text("utf-8")), "run docs/citations.py"
 
 
+def test_accents_of_tex_are_letters() -> None:
+    assert CITATIONS.plain(r"{\v{S}}kori{\'c}, {R}\'enyi, Lopuha{\"a}") == "Škorić, Rényi, Lopuhaä"
+    assert not re.search(r"[{}]", CITATIONS.bibliography(CITATIONS.REFERENCES.read_text("utf-8")))
+
+
 def test_a_work_is_described_in_words() -> None:
     source = (
         "@article{doe2020mean,\n  author = {Doe, Jane and Roe, Max},\n  title  = {Means},\n"

@@ -2,7 +2,7 @@
 
     python paper/note/figures.py
 
-writes envelope.pdf and people.pdf beside this file; needs `pip install '.[plots]'`.
+writes envelope.pdf, parity.pdf and people.pdf beside this file; needs `pip install '.[plots]'`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 from pmlopt.model.closed_forms import (
     least_ldp_estimation_error,
     least_pml_estimation_error,
+    parity_leakage,
     randomized_response_envelope,
 )
 
@@ -59,6 +60,21 @@ def lower_bound(prior: np.ndarray, epsilon: float, delta: float) -> float:
     return float(np.log(max(high / law[reached], min(high / law[reached - 1], credit))))
 
 
+def parity() -> None:
+    """What a noisy parity of four records tells of one, over the entropy that the adversary lacks."""
+    records, entropies = 4, np.linspace(0, 4 * np.log(2), 600)
+    figure, axis = plt.subplots(figsize=(4.6, 2.8), constrained_layout=True)
+    for flips, color in ((0.1, BLUE), (0.2, ORANGE), (0.3, "black")):
+        curve = [parity_leakage(records, flips, float(b)) for b in entropies]
+        axis.plot(entropies, curve, color=color)
+        axis.annotate(f"$\\pi = {flips}$", (0.05, curve[0]), (0, 4), textcoords="offset points", color=color)
+    axis.axvline(3 * np.log(2), color="gray", linestyle=":", linewidth=0.8)
+    axis.set_xlabel("$b$ in nats")
+    axis.set_ylabel("leakage of a record in nats")
+    axis.set_ylim(0, 0.42)
+    figure.savefig(HERE / "parity.pdf")
+
+
 def people() -> None:
     """People needed under LDP over people needed under PML, at the uniform prior."""
     figure, axis = plt.subplots(figsize=(4.6, 2.8), constrained_layout=True)
@@ -78,4 +94,5 @@ def people() -> None:
 
 if __name__ == "__main__":
     envelope()
+    parity()
     people()

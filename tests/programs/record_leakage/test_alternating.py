@@ -250,3 +250,24 @@ def test_the_time_limit_ends_it_between_two_steps() -> None:
     assert result.status is Status.STOPPED
     assert result.iterations == 1
     assert 0 < result.value <= solve(program).bound + 1e-12
+
+
+def test_without_an_entropy_the_alternation_may_stay_at_a_local_optimum() -> None:
+    # says 1 with these probabilities, of letter 0 on two datasets and of letter 1 on two
+    ones, letters = np.array([[0.0, 0.55], [0.5, 0.0]]), np.array([0.6, 0.4])
+    rows = np.stack([1 - ones, ones], axis=-1)
+    best = best_units(letters, rows)
+    assert best.tolist() == [[1, 0], [1, 0]]
+    stuck = np.einsum("ar,arm->am", best, rows)
+    assert information(letters, stuck) == pytest.approx(math.log(1.25))
+    assert channel_capacity(stuck)[1] == pytest.approx(math.log(1.25), abs=1e-9)
+    assert information(letters[::-1], rows[:, 1]) > 0.2516
+
+
+def test_rows_that_are_best_one_by_one_are_not_the_best_together() -> None:
+    # says 1 with these probabilities, of letter 0 on two datasets and of letter 1 on two
+    ones, half = np.array([[0.3, 1.0], [0.9, 0.0]]), np.full(2, 0.5)
+    rows = np.stack([1 - ones, ones], axis=-1)
+    leaks = np.array([[information(half, rows[[0, 1], [i, j]]) for j in range(2)] for i in range(2)])
+    assert leaks == pytest.approx(np.array([[0.205038, 0.117277], [0.035974, math.log(2)]]), abs=1e-6)
+    assert leaks[0, 0] > max(leaks[0, 1], leaks[1, 0])
