@@ -215,7 +215,8 @@ def of_builders(
 
     Examples:
         >>> from functools import partial
-        >>> from pmlopt import best_guaranteed_utility, utility
+        >>> from pmlopt import utility
+        >>> from pmlopt.programs import best_guaranteed_utility
         >>> worst = partial(best_guaranteed_utility, [0.4, 0.3, 0.2, 0.1], utility.as_utility("absolute"))
         >>> seen = explore(worst, {"epsilon": [0.1, 3.0]}, height="largest error")
         >>> [point.value for point in seen.curves[0].points]

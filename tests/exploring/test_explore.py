@@ -33,6 +33,7 @@ from pmlopt import (
 from pmlopt.errors import InputError, PrivacyError, SweepError, UtilityError
 from pmlopt.exploring import Curve, Exploration, Part, Point
 from pmlopt.exploring.solved import Answers
+from pmlopt.programs import best_guaranteed_utility
 from pmlopt.programs.reports.baselines import baselines
 from pmlopt.releases.attributes import attribute_levels
 from pmlopt.releases.estimation import people_needed
@@ -177,7 +178,7 @@ class TestSweeps:
         for point in found.curves[1].points:
             alone = solve(pmlopt.leakage_distortion(parity, point.at, 1.0))
             assert point.value == pytest.approx(alone.value, abs=1e-5)
-        worst = partial(pmlopt.best_guaranteed_utility, PRIOR, utility.ExpectedLoss(utility.absolute))
+        worst = partial(best_guaranteed_utility, PRIOR, utility.ExpectedLoss(utility.absolute))
         lone = explore(worst, {"epsilon": LEVELS})
         assert lone.better == "less"
         assert [p.value for p in lone.curves[0].points] == [solve(worst(epsilon=e)).value for e in LEVELS]
