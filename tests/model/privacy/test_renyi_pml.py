@@ -211,9 +211,8 @@ def test_a_column_that_a_prior_of_the_set_may_never_see_has_no_level() -> None:
 def test_on_records_alike_it_is_solved_by_orbits() -> None:
     bits, loss = IIDPrior([0.7, 0.3], 3), CoordinateLoss([[0, 1], [1, 0]])
     listed = bits.listed()
-    table = np.array(
-        [[sum(a != b for a, b in zip(x, y, strict=True)) for y in listed.labels] for x in listed.labels]
-    )
+    letters: list[tuple[int, ...]] = list(listed.labels)  # type: ignore[arg-type]
+    table = np.array([[sum(a != b for a, b in zip(x, y, strict=True)) for y in letters] for x in letters])
     for alpha in (1.5, 2.0):
         found = solve(design(bits, RenyiPML(alpha, 0.4), loss))
         other = solve(design(listed, RenyiPML(alpha, 0.4), ExpectedLoss(table.astype(float))))
