@@ -129,6 +129,7 @@ ROW = InvariantPrior(Prior.from_counts([1, 2, 4, 2, 1]), [reflection(5)])
 ORBITS: Mapping[str, Callable[[], Program[Any]]] = {
     "types": lambda: design(BITS, PML(1.0), BIT_LOSS),
     "types-ldp": lambda: design(BITS, LDP(0.8), BIT_LOSS),
+    "types-renyi": lambda: design(BITS, RenyiPML(2, 0.4), BIT_LOSS),
     "types-gain": lambda: design(BITS, LIP(0.3, 0.4), CoordinateGain([[1, 0], [0, 1]])),
     "types-both": lambda: design(BITS, PML(0.5) & LDP(0.8), BIT_LOSS),
     "types-ball": lambda: design(BITS, PML(0.5, over=L1Ball(BITS, 0.05)), BIT_LOSS),

@@ -15,6 +15,7 @@ from pmlopt.measures.approximate import (
     slack,
 )
 from pmlopt.measures.failure import failure_probability
+from pmlopt.measures.guessing import guessing_probability, guesswork
 from pmlopt.measures.leakage import (
     SecretWitness,
     channel_capacity,
@@ -69,6 +70,8 @@ __all__ = [
     "epsilon_for",
     "event_leakage",
     "failure_probability",
+    "guessing_probability",
+    "guesswork",
     "information_density",
     "ldp_level",
     "leakage_law",

@@ -237,6 +237,10 @@ class OutcomeLeakage(Constraint):
     Beside PML, which is a bound on all outcomes, it says that some may tell less. It is kept up to rounding,
     as constraints are, where a requirement is proved in exact arithmetic.
 
+    It is a constraint and no form of PML, since a requirement is on columns: its exact check, its bound on a
+    utility and its files know neither the labels of outputs nor their places, and are the same for columns in
+    any order, of which some that never occur are left out.
+
     Args:
         most: in nats, by output.
 

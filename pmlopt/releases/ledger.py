@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -28,7 +29,8 @@ from pmlopt.core.display import things
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
-from pmlopt.model.privacy import PML
+from pmlopt.measures.leakage import log_sum
+from pmlopt.model.privacy import PML, RenyiPML
 from pmlopt.releases import ledger_file
 from pmlopt.releases.ledger_file import (
     SMALLEST_MASS,
@@ -259,6 +261,33 @@ class Ledger(StoredLedger):
     def level(self) -> float:
         """The largest leakage on a person, in nats."""
         return float(levels_of(self.initial.pmf, self._histories.likelihoods).max())
+
+    def levels_of_order(self, alpha: float) -> FloatArray:
+        """(people,) the PML of order alpha of all that was released on each person, in nats.
+
+        `log(sum_x p[x] lift[x]^alpha) / (alpha - 1)`: the account of `RenyiPML`. Levels of single releases do
+        not add up to it, since each is under the posterior before; but the densities that a ledger keeps have
+        all moments in them.
+
+        Args:
+            alpha: above 1, or infinite for `levels`.
+
+        Raises:
+            PrivacyError: alpha is not above 1.
+
+        Examples:
+            >>> ledger = Ledger([0.5, 0.5])
+            >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0])
+            >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0], again=True)
+            >>> np.exp(ledger.levels_of_order(2)).round(12)  # (1.8^2 + 0.2^2) / 2
+            array([1.64])
+        """
+        order = math.inf if alpha == math.inf else RenyiPML(alpha, 0.0).alpha
+        if order == math.inf:
+            return self.levels
+        lifts = log_lifts(self.initial.pmf, self._histories.likelihoods)
+        logs = log_sum(order * lifts + np.log(self.initial.pmf), axis=1)[:, 0]
+        return np.asarray(np.maximum(logs / (order - 1), 0.0)[self._histories.place])
 
     def groups(self) -> list[IntArray]:
         """The people by history: all in one group have the same posterior, and may share a design.

@@ -8,9 +8,11 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
+import cvxpy as cp
 import numpy as np
 from fuzzing.independent import (
     Pair,
+    UndecidedError,
     at_most_exp,
     error_of_estimates,
     exact_ratio,
@@ -206,7 +208,10 @@ def order_of_every_prior(rng: np.random.Generator) -> Result[Any]:
         level = order_level(Prior((law + 1e-12) / (law + 1e-12).sum()), matrix, alpha, mean=True)
         demand(level <= Decimal(epsilon), f"the level is {level} under {law.tolist()}, above {epsilon!r}")
     demand(result.certificate.verify(), "the check fails on what is returned")
-    low, high = largest_gain_for_every_prior(prior.pmf, gains / size, alpha, epsilon)
+    try:
+        low, high = largest_gain_for_every_prior(prior.pmf, gains / size, alpha, epsilon)
+    except cp.SolverError as cause:
+        raise UndecidedError(str(cause)) from None
     demand(result.value <= size * (high + 1e-6), f"the value {result.value} is above {size * high}")
     demand(result.bound >= size * (low - 1e-6), f"the bound {result.bound} is below {size * low}")
     return result

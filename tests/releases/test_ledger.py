@@ -54,6 +54,10 @@ def test_levels_are_those_of_all_sequences(case: tuple[FloatArray, list[FloatArr
         assert density[positive] == pytest.approx(np.log(np.array(lifts)[positive]), abs=1e-12)
         assert (density[~positive] == -np.inf).all()
     assert ledger.level <= chained_level(prior, matrices) + 1e-12
+    for alpha in (1.3, 2.0, 7.0):
+        moments = [prior @ np.array(lifts) ** alpha for _, lifts in expected]
+        assert ledger.levels_of_order(alpha) == pytest.approx(np.log(moments) / (alpha - 1), abs=1e-10)
+    assert (ledger.levels_of_order(math.inf) == ledger.levels).all()
 
 
 @pytest.mark.parametrize("seed", range(3))

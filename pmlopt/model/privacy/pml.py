@@ -81,6 +81,9 @@ class PML(MeanBounds):
 
     Over a set of priors it holds for each of them: `max_x P[x,y] <= e^epsilon min_Q sum_x Q[x] P[x,y]`.
 
+    Budgets of single outcomes are `constraints.OutcomeLeakage({"yes": 0.2})` beside it: a requirement is on
+    columns, and knows no labels of outputs.
+
     About a secret S that the data tells of it is `P(y | s) <= e^epsilon P(y)` for each value s of S.
 
     Args:

@@ -19,6 +19,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
+from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder, moment_of, norms
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
@@ -114,6 +115,9 @@ class RenyiPML(OfOrder):
     ) -> Requirement:
         """In any of its forms, as a file has it."""
         return cls(alpha, epsilon, over, about)
+
+    def on_cells(self, cells: Cells) -> RenyiPML:
+        return self
 
     @property
     def limits(self) -> dict[str, float]:
@@ -367,6 +371,9 @@ class RobustRenyiPML(OfOrder):
 
     def check(self, prior: Prior) -> None:
         self.over.check_letters(prior.labels, "the prior of the design")
+
+    def on_cells(self, cells: Cells) -> RobustRenyiPML:
+        return RobustRenyiPML(self.alpha, self.epsilon, self.over.on_cells(cells))
 
     def _most_told(self, prior: Prior) -> float:
         return LARGEST_EXPONENT

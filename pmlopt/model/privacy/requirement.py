@@ -224,8 +224,8 @@ class Requirement(Record, ABC):
         """
         raise PrivacyError(
             f"{self!r} is not a bound on each column that is the same under a group: designs on symmetric "
-            "priors take PML (over all priors, least masses, boxes and l1 balls, or with budgets), LDP, LIP "
-            "and, on listed letters, ratio bounds"
+            "priors take PML (also of finite order; over all priors, least masses, boxes and l1 balls, or "
+            "with budgets), LDP, LIP and, on listed letters, ratio bounds"
         )
 
     @property

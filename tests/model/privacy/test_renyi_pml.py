@@ -17,6 +17,9 @@ from pmlopt import (
     Box,
     ConvexHull,
     ExpectedGain,
+    ExpectedLoss,
+    IIDPrior,
+    L1Ball,
     Mechanism,
     Prior,
     RenyiPML,
@@ -26,6 +29,7 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
+from pmlopt.model.utility import CoordinateLoss
 from pmlopt.programs.exact.arithmetic import holds_exactly
 
 
@@ -202,6 +206,21 @@ def test_a_column_that_a_prior_of_the_set_may_never_see_has_no_level() -> None:
         RenyiPML(2, 1.0, over=[0.5, 0.5])  # type: ignore[arg-type]
     with pytest.raises(PrivacyError, match="no secret"):
         RenyiPML(2, 1.0, about=[0.5, 0.5])  # type: ignore[arg-type]
+
+
+def test_on_records_alike_it_is_solved_by_orbits() -> None:
+    bits, loss = IIDPrior([0.7, 0.3], 3), CoordinateLoss([[0, 1], [1, 0]])
+    listed = bits.listed()
+    letters: list[tuple[int, ...]] = list(listed.labels)  # type: ignore[arg-type]
+    table = np.array([[sum(a != b for a, b in zip(x, y, strict=True)) for y in letters] for x in letters])
+    for alpha in (1.5, 2.0):
+        found = solve(design(bits, RenyiPML(alpha, 0.4), loss))
+        other = solve(design(listed, RenyiPML(alpha, 0.4), ExpectedLoss(table.astype(float))))
+        assert found.value == pytest.approx(other.value, abs=1e-6)
+        assert found.gap <= 1e-7
+        assert found.certificate.verify()
+    ball = RenyiPML(2, 0.4, over=L1Ball(bits, 0.05))
+    assert solve(design(bits, ball, loss)).value >= found.value - 1e-9
 
 
 BAD = [(1, 0.3), (0.5, 0.3), (math.inf, 0.3), (2, -0.1), (2, math.nan)]
