@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from releases.test_stream import followed, random_chain
+from oracles.streams import followed, random_chain
 
 from pmlopt import PML, Chain, ExpectedLoss, Stream
 from pmlopt.errors import PriorError, PrivacyError

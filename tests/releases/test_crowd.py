@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from releases.test_stream import random_chain
+from oracles.streams import random_chain
 
 from pmlopt import PML, Chain, Stream
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
