@@ -5,12 +5,9 @@ letters, and the best that a level allows, by the interior point method of desig
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from typing import Any
 
 import highspy
 import numpy as np
-from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.errors import MechanismError
@@ -162,13 +159,12 @@ MASS_TOLERANCE = 1e-11
 
 
 class GainWithin:
-    """The best expected gain within one level after another, each from the point that the last one left."""
+    """The best expected gain within one level after another."""
 
     def __init__(self, program: LeastLeakage) -> None:
         assert program.floor is not None
         self.program, self.floor, self.iterations = program, program.floor, 0
         self.utility = ExpectedGain(program.floor.gains)
-        self._left: Mapping[str, NDArray[Any]] | None = None
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """The best expected gain at a share e^-epsilon."""
@@ -177,8 +173,7 @@ class GainWithin:
         task = design.task()
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
-        outcome = structured.run(design, task, Options(clock, DESIGN_TOLERANCE), self._left)
-        self._left = outcome.restart or None
+        outcome = structured.run(design, task, Options(clock, DESIGN_TOLERANCE))
         self.iterations += outcome.iterations or 0
         if outcome.found is None or outcome.found.multipliers is None:
             raise ArithmeticError(outcome.message)

@@ -190,12 +190,12 @@ def _solved(
         assert start.program.pairs is not None
         return letter_pairs.run(program, start.program.pairs, options)
     if name in (structured.NAME, "highs") and (task := start.task) is not None:
-        near = start.restart
-        arrays = near.arrays if near is not None and near.solver == name else None
         if name == structured.NAME:
-            return structured.run(program, task, options, arrays)
+            return structured.run(program, task, options)
         if start.banded:
-            return simplex.run(task, options, start.useful, arrays)
+            near = start.restart
+            basis = near.arrays if near is not None and near.solver == name else None
+            return simplex.run(task, options, start.useful, basis)
     small = program.table.size <= SIMPLEX_ENTRIES and program.bounds_on_pairs is None
     if name == "highs" and start.ratios_alone and start.useful is None and small:
         ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
@@ -19,29 +16,20 @@ from pmlopt.solvers.outcome import Options, Outcome, one_thread
 from pmlopt.solvers.outcome import Point as Found
 from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.interior_point import minimise
-from pmlopt.solvers.structured.points import Point, centre, counted, kept, pushed
+from pmlopt.solvers.structured.points import Point, centre
 
 NAME = "structured"
 
-START_GAP_SHARE = 0.01
-"""The gap, as a share of the utility's range, at which a point is kept as a start for a program nearby."""
 
-
-def run(
-    program: LinearDesign, task: Task, options: Options, arrays: Mapping[str, NDArray[Any]] | None = None
-) -> Outcome:
+def run(program: LinearDesign, task: Task, options: Options) -> Outcome:
     """Solve a design in column blocks to the certified gap that was asked for.
 
     Args:
         program: the design; constraints that were added get their multipliers.
         task: the same as numbers.
         options: what was asked.
-        arrays: what `kept` has kept of a neighbour's solve.
     """
     begin = time.perf_counter()
-    near = None if arrays is None else pushed(task, arrays)
-    start = centre(task) if near is None else near
-
     added = program.added_rows() if program.added else None
 
     def gap(matrix: FloatArray, rho: FloatArray, point: Point) -> float:
@@ -63,10 +51,9 @@ def run(
         return gap(matrix, task.multipliers(point.rows), point)
 
     allowed = program.allowed_gap(options.tolerance) / task.scale
-    halfway = START_GAP_SHARE * program.scale / task.scale
     ready = time.perf_counter()
     with one_thread():
-        ending = minimise(task, start, gap_of, allowed / 2, halfway, options.clock)
+        ending = minimise(task, centre(task), gap_of, allowed / 2, options.clock)
     found, message = (
         Found(ending.point.parts(task.allowed, task.hinged)[0], task.multipliers(ending.point.rows)),
         ending.message,
@@ -79,15 +66,13 @@ def run(
         worth = (still * program.centred).sum(axis=1)
         if gap(still, worth, ending.point) <= allowed:
             found, message, proved = Found(still, worth), "a constant is within the tolerance", True
-    taken = counted(arrays, near is not None, ending.iterations, task)
     return Outcome(
         state="point",
         finished=proved and added is None,  # with rows of one's own the certificate has the last word
         message=message,
         iterations=ending.iterations,
-        warm_started=near is not None,
+        warm_started=False,
         compile_seconds=ready - begin,
         solve_seconds=time.perf_counter() - ready,
         found=found,
-        restart=kept(task, ending.halfway, taken),
     )

@@ -15,7 +15,7 @@ from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.programs.exact.repair import polished_repair
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified, found_by
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import fewest_outputs, generate
 from pmlopt.programs.subconvex.program import ColumnDesign
@@ -143,19 +143,14 @@ def _certified(
         program, found.matrix, found.multipliers, allowed, found.proved, options.clock
     )
     formula = by_formula(program, allowed, options.clock) if certificate.gap > allowed else None
-    seconds = time.perf_counter() - clock
-    return Found(
-        certificate=formula or certificate,
-        finished=outcome.finished,
-        message=outcome.message,
+    best = formula or certificate
+    return found_by(
+        outcome,
+        best,
+        time.perf_counter() - clock,
         detail="a closed form closed the gap that the solver left" if formula else "",
-        iterations=outcome.iterations,
-        warm_started=outcome.warm_started,
-        compile_seconds=outcome.compile_seconds,
-        solve_seconds=outcome.solve_seconds,
-        certify_seconds=seconds,
-        closed_form=known_columns(program, formula or certificate),
-        arrays={"matrix": (formula or certificate).mechanism.matrix},
+        closed_form=known_columns(program, best),
+        arrays={"matrix": best.mechanism.matrix},
     )
 
 

@@ -60,14 +60,12 @@ class Ending:
     Attributes:
         point: the point with the least certified gap.
         gap: that gap.
-        halfway: the first point whose products were small enough for that.
         iterations: how many there were.
         message: why it ended.
     """
 
     point: Point
     gap: float
-    halfway: Point | None
     iterations: int
     message: str
 
@@ -77,7 +75,6 @@ def minimise(
     start: Point,
     gap_of: Callable[[Point], float],
     enough: float,
-    halfway: float = 0.0,
     clock: Clock = FOREVER,
 ) -> Ending:
     """Follow the central path until the certified gap is small enough, or nothing improves.
@@ -87,15 +84,13 @@ def minimise(
         start: strictly inside.
         gap_of: the certified gap at a point, in units of the task's costs.
         enough: the gap that is wanted; where it can, it ends at a hundredth of it.
-        halfway: the gap at which a point is a good start for a program nearby.
         clock: what is left of the time.
     """
-    watch = _Watch(gap_of, enough, start, halfway)
+    watch = _Watch(gap_of, enough, start)
     point, done, idle = start, 0, 0
     if task.border is None and task.costs.size > SINGLE_PRECISION_ENTRIES:
         point, done = _begun(task, start, watch, clock)
     for iteration in count(done):
-        watch.note(point)
         if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
             watch.look(point)
         following, trouble = point, _over(iteration, idle, clock)
@@ -114,7 +109,7 @@ def minimise(
                 following, trouble, done, idle = start, "", 0, 0  # once more, all in double precision
         if watch.proved or trouble:
             message = "the certified gap is within the tolerance" if watch.proved else trouble
-            return Ending(watch.best, watch.gap, watch.passed, iteration, message)
+            return Ending(watch.best, watch.gap, iteration, message)
         point = following
     raise AssertionError
 
@@ -125,8 +120,6 @@ def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point
     least = max(SINGLE_PRECISION_GAP * task.prior.size, watch.near)
     idle, last = 0, None
     for iteration in count():
-        if watch.passed is None and point.gap <= watch.halfway:
-            watch.note(widened_point(task, point))
         if point.gap <= least or idle > 1 or _over(iteration, 0, clock):
             break
         try:
@@ -152,11 +145,10 @@ def _blurred(newton: Newton, last: Newton) -> bool:
 
 
 class _Watch:
-    """The point with the least certified gap so far, and the first that is halfway."""
+    """The point with the least certified gap so far."""
 
-    def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point, halfway: float) -> None:
-        self.gap_of, self.enough, self.halfway = gap_of, enough, halfway
-        self.passed: Point | None = None
+    def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point) -> None:
+        self.gap_of, self.enough = gap_of, enough
         self.best, self.gap = start, np.inf
         self.least = max(enough, SMALLEST_GAP_SHARE * start.gap)
         self.near = NEAR * AIMED_GAP_SHARE * self.least
@@ -168,11 +160,6 @@ class _Watch:
             self.gap
             <= (AIMED_GAP_SHARE if self.best.gap > AIMED_GAP_SHARE**2 * self.enough else 1.0) * self.enough
         )
-
-    def note(self, point: Point) -> None:
-        """Keep the first point that is halfway."""
-        if self.passed is None and point.gap <= self.halfway:
-            self.passed = point
 
     def look(self, point: Point) -> None:
         """Certify a point; the next is due when the products have halved."""

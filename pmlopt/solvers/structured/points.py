@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.solvers.structured.block_program import Block, Task, have
+from pmlopt.solvers.structured.block_program import Block, Task
 
 Family = dict[str, FloatArray]
 
@@ -173,9 +171,6 @@ def _narrow_block(block: Block) -> Block:
     )
 
 
-CONSTANT_SHARES = (0.1, 0.3)
-"""The shares of constant columns with which a neighbour's point is pushed inside: the first that will do."""
-
 VOID = 1e-30
 """The multipliers of entries that are not there: their products vanish."""
 
@@ -193,89 +188,6 @@ def centre(task: Task) -> Point:
     rows[:n] += y
     means = np.full((len(task.mean), m), size if task.block.loose else 0.0)
     return _point(task, slacks, scalars, means, rows, size * np.ones((n, m)))
-
-
-def pushed(task: Task, arrays: Mapping[str, NDArray[Any]]) -> Point | None:
-    """A neighbour's point pushed inside the blocks of this task; None where that does not pay.
-
-    It may be too far, or not fit; and starts from neighbours have not paid where the last one took more
-    iterations than the last solve without. It is mixed with its own law. The multipliers of the entries are
-    those that its rows and means leave, and enough more for products of one size.
-    """
-    if not _fits(task, arrays) or arrays["taken"][1] > arrays["taken"][0]:
-        return None
-    starts = (_mixed(task, arrays, share) for share in CONSTANT_SHARES)
-    return next((start for start in starts if start is not None), None)
-
-
-def _mixed(task: Task, arrays: Mapping[str, NDArray[Any]], share: float) -> Point | None:
-    """The point with this share of constant columns, or None where it is not inside."""
-    n, m = task.costs.shape
-    block = task.block
-    matrix = np.maximum(arrays["halfway"], 1e-3 / m)
-    matrix /= matrix.sum(axis=1, keepdims=True)
-    law = task.prior.pmf @ matrix
-    inside = (1 - share) * matrix + share * law
-    scalars = (1 - share) * arrays["scalars"] + share * np.outer(block.inside, law)
-    excess = None
-    if block.hinge is not None:
-        excess = (1 - share) * arrays["excess"] + share * block.hinge.inside * law
-    if len(task.mean) and not block.loose:  # the first scalar is what the mean leaves
-        scalars[0] += task.column_rows(inside, excess, scalars)[0] / task.mean[0, 0]
-    elif block.capped and block.lower.all():
-        scalars[0] = np.sqrt(inside.min(axis=0) * inside.max(axis=0) / (block.lower[0] * block.upper[0]))
-    slacks = _slacks(task, inside, excess, scalars)
-    if not min(slack.min() for slack in slacks.values()) > 0:
-        return None
-    rows, means = arrays["rows"] / task.scale, arrays["means"] / task.scale
-    reduced = task.reduced(rows, means)
-    up, down = np.maximum(reduced, 0.0), np.maximum(-reduced, 0.0)
-    mu = float(np.vdot(up, slacks["above"]))
-    if block.capped:
-        mu += float(np.vdot(down, slacks["below"]))
-    mu = max(mu, 1e-12) / (task.costs.size * (2 if block.capped else 1))
-    return _point(
-        task, slacks, scalars, means, rows, np.full((n, m), max(float(np.abs(reduced).max()), 1e-3)), mu
-    )
-
-
-def kept(task: Task, point: Point | None, taken: FloatArray) -> Mapping[str, NDArray[Any]]:
-    """What `pushed` starts from, in units of the costs as they were.
-
-    Args:
-        task: the program.
-        point: on the way to its optimum, or None.
-        taken: (2,) the iterations of the last solve that began at the centre, and of the last that did not.
-    """
-    if point is None:
-        return {}
-    matrix, excess = point.parts(task.allowed, task.hinged)
-    found = {"halfway": matrix, "scalars": point.scalars, "rows": task.scale * point.rows,
-             "means": task.scale * point.means, "taken": taken}  # fmt: skip
-    return found if excess is None else {**found, "excess": excess}
-
-
-def counted(
-    arrays: Mapping[str, NDArray[Any]] | None, pushed_inside: bool, iterations: int, task: Task
-) -> FloatArray:
-    """`taken` after one more solve."""
-    taken = arrays["taken"].copy() if arrays is not None and _fits(task, arrays) else np.zeros(2)
-    taken[int(pushed_inside)] = iterations
-    return np.asarray(taken)
-
-
-def _fits(task: Task, arrays: Mapping[str, NDArray[Any]]) -> bool:
-    """Whether this is what `kept` has kept of a task of this shape: it may come from a file."""
-    if task.border is not None or task.short or task.allowed is not None:
-        return False
-    n, m = task.costs.shape
-    shapes = {"halfway": (n, m), "scalars": (len(task.block.inside), m), "rows": (task.places[2],),
-              "means": (len(task.mean), m), "taken": (2,)}  # fmt: skip
-    if task.block.hinge is not None:
-        shapes["excess"] = (n, m)
-    return have(arrays, shapes) and all(
-        arrays[name].dtype.kind == "f" and np.isfinite(arrays[name]).all() for name in shapes
-    )
 
 
 def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: FloatArray) -> Family:
@@ -299,27 +211,17 @@ def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: 
 
 
 def _point(
-    task: Task,
-    slacks: Family,
-    scalars: FloatArray,
-    means: FloatArray,
-    rows: FloatArray,
-    most: FloatArray,
-    mu: float | None = None,
+    task: Task, slacks: Family, scalars: FloatArray, means: FloatArray, rows: FloatArray, more: FloatArray
 ) -> Point:
-    """A point with multipliers that meet the equations of P and more: `most`, or mu / slack if less."""
-
-    def more(name: str) -> FloatArray:
-        return most if mu is None else np.minimum(mu / slacks[name], most)
-
+    """A point with multipliers that meet the equations of P, and some more of each."""
     reduced = task.reduced(rows, means)
-    duals: Family = {"above": np.maximum(reduced, 0.0) + more("above")}
+    duals: Family = {"above": np.maximum(reduced, 0.0) + more}
     if task.block.capped:
-        duals["below"] = np.maximum(-reduced, 0.0) + more("below")
+        duals["below"] = np.maximum(-reduced, 0.0) + more
     if task.block.hinge is not None:
-        duals["excess"], duals["cut"] = more("excess").copy(), more("cut").copy()
+        duals["excess"], duals["cut"] = more.copy(), more.copy()
     if "low" in slacks:
-        duals["low"] = most.sum(axis=0) if mu is None else mu / slacks["low"]
+        duals["low"] = more.sum(axis=0)
     if task.block.loose:
         duals["spare"] = means.copy()
     if task.loose.any():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 from pmlopt import PML, ExpectedGain, ExpectedLoss, MetricPrivacy, Prior, design, solve
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy.ratios import Ratios
+from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.linear.certifying import KnownOptimum
 from pmlopt.programs.linear.methods import QUESTION, SIMPLEX_ENTRIES, Start
@@ -153,3 +155,28 @@ def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
     assert found.certificate.bound >= -1e-12
     assert found.certificate.value <= (program.prior.pmf @ program.table).min() + 1e-9  # of the best constant
     assert found.certificate.verify()
+
+
+@pytest.mark.parametrize("spoil", ["text", "short", "nan", "deep", "missing"])
+def test_a_spoilt_restart_is_no_start(spoil: str) -> None:
+    program = design(Prior.uniform(6), PML(0.6), ExpectedGain(np.random.default_rng(4).random((6, 6))))
+    good = solve(program, "highs").restart
+    changed: dict[str, np.ndarray[Any, Any]] = {}
+    for name, array in good.arrays.items():
+        if name == "matrix":
+            continue
+        changed[name] = {
+            "text": array.astype(str),
+            "short": array[:-1],
+            "nan": np.full(array.shape, np.nan),
+            "deep": array[None],
+            "missing": np.zeros(0),
+        }[spoil]
+    assert changed
+    if spoil == "missing":
+        changed = {}
+    result = solve(
+        program, "highs", warm_start=Restart("highs", {"matrix": good.arrays["matrix"], **changed})
+    )
+    assert result.status == "optimal"
+    assert result.value == pytest.approx(solve(program, "highs").value, abs=1e-8)
