@@ -249,3 +249,13 @@ def test_the_time_limit_ends_it_between_two_steps() -> None:
     assert result.status is Status.STOPPED
     assert result.iterations == 1
     assert 0 < result.value <= solve(program).bound + 1e-12
+
+
+def test_past_the_combinations_the_units_go_row_by_row() -> None:
+    p, _, channel = case(5, letters=3, others=70)
+    found = information(p, outputs(best_units(p, channel), channel))
+    for k in range(3):  # no single row can do better
+        units = best_units(p, channel)
+        for place in range(70):
+            units[k] = np.eye(70)[place]
+            assert information(p, outputs(units, channel)) <= found + 1e-12

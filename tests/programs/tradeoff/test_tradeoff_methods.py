@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pmlopt import Status, distortion_leakage, leakage_distortion, solve, solvers_for
+from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.tradeoff.certifying import audited
@@ -83,6 +84,11 @@ class TestStarts:
         result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=Restart("cutting-planes", arrays))
         assert not result.warm_started
         assert result.status is Status.OPTIMAL
+
+    def test_a_mechanism_to_start_from(self) -> None:
+        result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=[[0.8, 0.2], [0.2, 0.8]])
+        assert result.warm_started
+        assert result.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-6)
 
 
 # ---------------------------------------------------------------- a row for each value
