@@ -172,6 +172,7 @@ def test_the_pictures_are_the_matrix_and_bayes_rule(browser: Any, folder: Path) 
     part = exploration.curves[0].points[6].parts[0]
     assert part.prior is not None
     shown.page.locator("#numbers").locator("xpath=..").locator("summary").click()
+    shown.page.locator("#numbers table").nth(1).wait_for()  # they are made when they are asked for
     tables = shown.page.eval_on_selector_all(
         "#numbers table",
         "tables => tables.map(t => [...t.rows].slice(1).map(r => [...r.cells].map(c => c.textContent)))",

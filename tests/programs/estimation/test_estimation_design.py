@@ -323,3 +323,10 @@ def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
     excess = max(((s.T @ lam) ** 2).sum(axis=0) - (q * r) @ lam)
     clear = ((w @ q) ** 2).sum()
     assert Fraction(bound) <= 2 * (w.T * s).sum() - clear - (q * r).sum() - excess
+
+
+def test_sets_of_priors_and_letters_that_tell_of_one_another() -> None:
+    prior = Prior.uniform(4)
+    robust = solve(design(prior, PML(1.0, over=L1Ball(prior, 0.1)), EstimationError()))
+    assert robust.value > least_pml_estimation_error(4, 1.0)
+    assert robust.status.value == "optimal"

@@ -271,3 +271,13 @@ def test_rows_that_are_best_one_by_one_are_not_the_best_together() -> None:
     leaks = np.array([[information(half, rows[[0, 1], [i, j]]) for j in range(2)] for i in range(2)])
     assert leaks == pytest.approx(np.array([[0.205038, 0.117277], [0.035974, math.log(2)]]), abs=1e-6)
     assert leaks[0, 0] > max(leaks[0, 1], leaks[1, 0])
+
+
+def test_past_the_combinations_the_units_go_row_by_row() -> None:
+    p, _, channel = case(5, letters=3, others=70)
+    found = information(p, outputs(best_units(p, channel), channel))
+    for k in range(3):  # no single row can do better
+        units = best_units(p, channel)
+        for place in range(70):
+            units[k] = np.eye(70)[place]
+            assert information(p, outputs(units, channel)) <= found + 1e-12

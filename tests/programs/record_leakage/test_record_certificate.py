@@ -375,3 +375,12 @@ def test_no_adversary_over_all_datasets_beats_a_bound(seed: int) -> None:
         worst = oracle.largest(data, record, least, starts=1)
         assert oracle.information(data, record, worst) <= found.bound + 1e-12
     assert found.certificate.verify()
+
+
+def test_a_time_limit_stops_the_search_with_a_bound() -> None:
+    query = Weight(12)
+    program = record_leakage(query, laplace(query, 1.0), 11.5 * LOG2)
+    found = solve(program, time_limit=0.3)
+    assert found.status is Status.STOPPED
+    assert found.timings.total < 1.3
+    assert found.value < found.bound < LOG2 + 1e-9

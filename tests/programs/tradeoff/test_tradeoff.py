@@ -649,3 +649,19 @@ def test_rows_that_differ_by_little_are_covered() -> None:
     query = Explicit([[[1, 0], [0, 1]], [[1, 0], [1, 0]]])
     loss = [[0.68, 1.09, 0.39], [1.99, 0.49, 0.51]]
     assert leakage_at(query, 0.44376238501428095, 0.0, loss=loss).certificate.verify()
+
+
+def test_no_cuts_bound_a_leakage_by_nothing() -> None:
+    tradeoff = Tradeoff(np.ones((2, 2)), np.ones((2, 2), dtype=bool))
+    assert tradeoff_bound(tradeoff, "leakage", 0.1, TradeoffProof((), 1.0)) == 0
+    assert tradeoff_bound(tradeoff, "distortion", 0.1, TradeoffProof((), 0.0)) == pytest.approx(2, abs=1e-12)
+
+
+def test_little_leakage_comes_with_a_mechanism_all_the_same() -> None:
+    """h(1/2 - d) = log 2 - 2 d^2 - O(d^4), so that D = 1/2 - sqrt(L / 2) + O(L^1.5)."""
+    for limit in (1e-4, 1e-12):
+        result = distortion_at(PARITY, limit, 0.5, time_limit=1.0)
+        expected = 0.5 - math.sqrt(limit / 2)
+        assert result.bound <= expected + limit**1.5 + 1e-12
+        assert expected - 1e-12 <= result.value <= 0.5 + 1e-12
+        assert result.certificate.violation == 0

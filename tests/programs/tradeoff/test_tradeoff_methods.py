@@ -85,6 +85,11 @@ class TestStarts:
         assert not result.warm_started
         assert result.status is Status.OPTIMAL
 
+    def test_a_mechanism_to_start_from(self) -> None:
+        result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=[[0.8, 0.2], [0.2, 0.8]])
+        assert result.warm_started
+        assert result.value == pytest.approx(parity_leakage(3, 0.2, 1.5), abs=1e-6)
+
 
 # ---------------------------------------------------------------- a row for each value
 
