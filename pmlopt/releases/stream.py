@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from copy import copy
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
@@ -16,74 +14,22 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import Seed
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
-from pmlopt.model.privacy import PML, RatioBound, Requirement
+from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
+from pmlopt.releases.belief import RARE, Asked, Belief, ExactBelief
 
 if TYPE_CHECKING:
     from pmlopt.programs.design_program import Outputs
     from pmlopt.programs.linear.program import LinearDesign
     from pmlopt.programs.result import Result
 
-About: TypeAlias = Literal["state", "path"] | int
-
-RESERVE = 1e-12
-"""Nats of the level that steps leave free, each less than the one before, so that a constant has room."""
+About: TypeAlias = Literal["state", "path"] | int | Mapping[Label, Label] | tuple[Label, ...]
 
 CAP_SHARE = 0.9
 """Of epsilon, the cap where nobody says."""
 
-PART = 0.1
-"""Of what is left of epsilon beyond the cap, what each release may use: so that the past falls away."""
-
-RARE = 1e-280
-"""The probability below which a state is taken for one that cannot be."""
-
-FORGOTTEN = 1e-15
-"""How far what is believed of the present may differ by a past value that counts no more."""
-
 MOST_WINDOWS = 100_000
 """The largest number of values that a window of states may have."""
-
-
-@dataclass(frozen=True)
-class _Past:
-    """Values of the state at one time, or of a window of states: what they have to do with the present.
-
-    Attributes:
-        time: of the last state of the window.
-        prior: (R,) their probabilities before any release.
-        joint: (R, N) their probabilities jointly with the present state, after the releases so far.
-    """
-
-    time: int
-    prior: FloatArray
-    joint: FloatArray
-
-    @property
-    def lifts(self) -> FloatArray:
-        """(R,) posterior over prior."""
-        return np.asarray(self.joint.sum(axis=1) / self.prior)
-
-
-@dataclass(frozen=True)
-class _Belief:
-    """What is believed before the release at a time.
-
-    Attributes:
-        time: of the present state.
-        law: (N,) of the present state.
-        pasts: the values that count, the last of them those of the present state or window.
-        window: (prior, posterior) of the last states, with an axis for each.
-        peaks: (N,) the largest lift of a path that ends in each state.
-        level: the largest level of what counts no more.
-    """
-
-    time: int
-    law: FloatArray
-    pasts: tuple[_Past, ...]
-    window: tuple[FloatArray, FloatArray]
-    peaks: FloatArray
-    level: float
 
 
 class Stream:
@@ -94,16 +40,19 @@ class Stream:
         log P(x_s | y_1..y_t) / P(x_s) <= epsilon              of each state, past, present and future
         log P(x_1..x_t | y_1..y_t) / P(x_1..x_t) <= epsilon    about="path": of all states together
         the same of each w states in a row                     about=w
+        the same of each f(x_s), past, present and future      about={state: f(state)}
 
     The belief of an adversary who knows the chain and all releases is kept exactly; the next release is a
     design under it, with a ratio bound for each past value that still matters. Future states need none: what
-    the releases tell of them they tell through the present one.
+    the releases tell of them they tell through the present one. Values of a function of the state are a
+    hidden Markov chain; more may be told of one to come than of the present one, so that they have bounds
+    too, for as long as the chain remembers.
 
     Args:
         chain: the secret, with the kernels that the adversary knows.
         privacy: `PML(epsilon)`.
         utility: a linear utility of each state and its output, such as "hamming" or "absolute".
-        about: what is protected, see above.
+        about: what is protected, see above; the values of a function by state, or in the states' order.
         caps: the levels up to which the first, second, ... release may go, in nats, the last one from then
             on; left out, 0.9 epsilon (see `linear_caps`). Of a value that is at the cap a release may use a
             tenth of what is left of epsilon. Values of the past fall away, and cost no time, once all that
@@ -150,9 +99,8 @@ class Stream:
         loss = as_utility(utility)
         if not isinstance(loss, LinearUtility):
             raise UtilityError(f"the utility is {utility!r}: give a gain or loss of a state and an output")
-        if about not in ("state", "path") and not (isinstance(about, int) and about >= 1):
-            raise PrivacyError(f"about is {about!r}: give 'state', 'path' or a number of states in a row")
-        self.chain, self.privacy, self.utility, self.about = chain, privacy, loss, about
+        self.about, asked = _asked(chain, about)
+        self.chain, self.privacy, self.utility = chain, privacy, loss
         self.outputs = outputs_of(chain.labels, loss.columns, outputs)
         self.caps = None if caps is None else tuple(nonnegative(cap, "a cap", PrivacyError) for cap in caps)
         if self.caps == ():
@@ -161,22 +109,11 @@ class Stream:
             )
         self.table = loss.table(chain.labels, self.outputs)
         """(N, M) the gain or loss of a state and an output."""
-        self._length = 1 if isinstance(about, str) else about
-        if chain.size**self._length > MOST_WINDOWS:
-            raise PrivacyError(
-                f"{about} states in a row have {chain.size**self._length:,} values: that is too many"
-            )
         self._released: tuple[tuple[Label, FloatArray], ...] = ()
         self._levels: tuple[float, ...] = ()
         self._worst: dict[int, float] = {}
         self._solved: Result[Any] | None = None
-        self._belief = self._begun()
-
-    def _begun(self) -> _Belief:
-        first = self.chain.initial
-        occurs = first > 0
-        past = _Past(1, first[occurs], np.diag(first)[occurs])
-        return _Belief(1, first, (past,), (first, first), np.where(occurs, 1.0, 0.0), -math.inf)
+        self._belief: Belief = ExactBelief.begun(asked)
 
     def copy(self) -> Stream:
         """The stream as it is now, to go on from in another way; what was solved is shared."""
@@ -284,33 +221,7 @@ class Stream:
     @property
     def requirement(self) -> Requirement:
         """What the next release must meet under `law`, that the level stays within the cap."""
-        law, possible = self._belief.law[self._possible], self._possible
-        if self.about == "path":
-            return PML(self._left(np.log(self._belief.peaks[possible])).tolist())
-        rows, budgets = [], []
-        present, most = self._belief.pasts[-1], np.full(self.chain.size, math.inf)
-        for past in (present, *self._belief.pasts[:-1]):
-            given, told = past.joint[:, possible] / past.joint.sum(axis=1, keepdims=True), np.log(past.lifts)
-            left = self._left(told)
-            # other bounds hold whatever is released, now or ever, or as means of those on the present state
-            odds = (given / law).max(axis=1)
-            binds = odds > np.exp(np.maximum(left, self.privacy.epsilon - RESERVE - told))
-            if past is present:
-                most[past.joint.argmax(axis=1)] = np.where(binds, np.exp(left), odds)
-            elif self._length == 1:
-                binds &= given @ most[possible] > np.exp(left) * (1 - 1e-14)
-            rows.append(given[binds])
-            budgets.append(left[binds])
-        numerators, each = np.vstack(rows), np.concatenate(budgets)
-        if not len(each):
-            return PML(self.law.max_leakage)  # whatever is told is within the level
-        return RatioBound(numerators, np.tile(law, (len(each), 1)), each)
-
-    def _left(self, told: FloatArray) -> FloatArray:
-        """What the next release may tell beyond what was told, in nats."""
-        rest = self.privacy.epsilon - RESERVE - told
-        room = RESERVE / (self.time * (self.time + 1))
-        return np.asarray(np.maximum(np.maximum(self.cap - RESERVE - told, PART * rest), room))
+        return self._belief.requirement(self.privacy.epsilon, self.cap)
 
     def program(self) -> LinearDesign:
         """The design of the next release: the utility under the belief, within what the level leaves."""
@@ -386,59 +297,41 @@ class Stream:
         chance = float(self._belief.law @ emits)
         if chance <= 0:
             raise MechanismError(f"the output {output!r} cannot be: no state that is possible now emits it")
+        told = self._belief.after(emits)
         self._released += ((output, emits),)
-        self._after(emits / chance)
-        self._solved = None
+        self._levels += (told.level,)
+        self._worst.update(told.worst)
+        self._belief, self._solved = told.belief, None
 
-    def _after(self, ratio: FloatArray) -> None:
-        """Update the belief by the (N,) chances of the output over their mean, and move on."""
-        belief = self._belief
-        pasts = [replace(past, joint=past.joint * ratio) for past in belief.pasts]
-        window = (belief.window[0], belief.window[1] * ratio)  # the last axis is the present state
-        peaks = belief.peaks * ratio
-        if self.about == "path":
-            level = _log(peaks.max())
-            self._worst = {self.time: level}
-        else:
-            for past in pasts:
-                self._worst[past.time] = _log(past.lifts.max())
-            level = max(belief.level, *(self._worst[past.time] for past in pasts))
-        self._levels += (level,)
-        self._belief = self._moved(replace(belief, window=window, peaks=peaks), pasts)
 
-    def _moved(self, belief: _Belief, pasts: Sequence[_Past]) -> _Belief:
-        """The belief before the next release; past the end of the chain there is nothing to believe."""
-        if self.chain.steps == self.time:
-            return replace(belief, time=self.time + 1, law=np.zeros(self.chain.size), pasts=())
-        kernel = self.chain.kernel(self.time)
-        law = np.asarray((belief.window[1].reshape(-1, self.chain.size)).sum(axis=0) @ kernel)
-        law = law / law.sum()
-        peaks = np.where(kernel > 0, belief.peaks[:, None], 0.0).max(axis=0)
-        if self.about == "path":
-            return replace(belief, time=self.time + 1, law=law, window=(law, law), peaks=peaks)
-        kept, level = [], belief.level
-        if self.time < self._length:
-            pasts = ()  # the next window is longer, and tells all of this one
-        for past in pasts:
-            left = past.joint.any(axis=1)
-            moved = replace(past, prior=past.prior[left], joint=past.joint[left] @ kernel)
-            given = moved.joint / moved.joint.sum(axis=1, keepdims=True)
-            if (np.abs(given - law) <= FORGOTTEN * law).all():
-                level = max(level, _log(moved.lifts.max()))
-            else:
-                kept.append(moved)
-        prior, posterior = (self._longer(table, kernel) for table in belief.window)
-        flat, masses = prior.reshape(-1), posterior.reshape(-1)
-        rows = np.flatnonzero((flat > 0) & (masses > 0))
-        joint = np.zeros((len(rows), self.chain.size))
-        joint[np.arange(len(rows)), rows % self.chain.size] = masses[rows]
-        kept.append(_Past(self.time + 1, flat[rows], joint))
-        return _Belief(self.time + 1, law, tuple(kept), (prior, posterior), peaks, level)
-
-    def _longer(self, table: FloatArray, kernel: FloatArray) -> FloatArray:
-        """The law of the last states with the next one, and without the first where they are too many."""
-        found = table[..., None] * kernel
-        return found.sum(axis=0) if found.ndim > self._length else found
+def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], Asked]:
+    """What is asked about: as it is kept, and as the belief takes it."""
+    n = chain.size
+    if about in ("state", "path"):
+        return about, Asked(chain, int(about == "state"), np.eye(n))  # type: ignore[return-value]
+    if isinstance(about, int):
+        if about < 1:
+            raise PrivacyError(f"about is {about}: give 'state', 'path' or a number of states in a row")
+        if n**about > MOST_WINDOWS:
+            raise PrivacyError(f"{about} states in a row have {n**about:,} values: that is too many")
+        return about, Asked(chain, about, np.eye(n))
+    if isinstance(about, Mapping):
+        lacking = [label for label in chain.labels if label not in about]
+        if lacking or len(about) > n:
+            raise PrivacyError(
+                f"about has values for {few(list(about))}, and the states are {few(chain.labels)}: give one "
+                "for each"
+            )
+        values = tuple(about[label] for label in chain.labels)
+    elif isinstance(about, tuple) and len(about) == n:
+        values = about
+    else:
+        raise PrivacyError(
+            f"about is {about!r}: give 'state', 'path', a number of states in a row, or a value for "
+            "each state"
+        )
+    distinct = list(dict.fromkeys(values))
+    return values, Asked(chain, 1, np.array([[value == one for value in values] for one in distinct], float))
 
 
 def linear_caps(epsilon: float, steps: int, share: float = 0.0) -> tuple[float, ...]:
@@ -490,7 +383,3 @@ def stream_bounds(
         bounds.append(solve(design(Prior(law[occurs]), privacy, first._utility_of(occurs))).bound)
         law = law @ chain.kernel(time) if time < steps else law
     return tuple(bounds)
-
-
-def _log(lift: float) -> float:
-    return math.log(lift) if lift > 0 else -math.inf

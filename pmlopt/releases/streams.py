@@ -40,7 +40,7 @@ class StreamsFile(Record):
     epsilon: float
     maximised: bool
     table: Annotated[FloatArray, Shape("states", "outputs")]
-    about: Literal["state", "path"] | int
+    about: Literal["state", "path"] | int | tuple[Label, ...]
     caps: tuple[float, ...] | None
     outputs: tuple[Label, ...]
     before: Annotated[IntArray, Shape("K")]

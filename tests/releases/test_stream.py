@@ -34,8 +34,9 @@ def random_chain(rng: np.random.Generator, n: int, steps: int, kind: str) -> Cha
     return Chain(first / first.sum(), kernels / kernels.sum(axis=2, keepdims=True))
 
 
-def enumerated(chain: Chain, emitted: list[np.ndarray], about: Any) -> float:
-    """The level of what is asked about after these outputs, from the law of all paths."""
+def enumerated(chain: Chain, emitted: list[np.ndarray], about: Any, ahead: int = 0) -> float:
+    """The level of what is asked about after these outputs, from the law of all paths, some states ahead."""
+    emitted = [*emitted, *[np.ones(chain.size)] * ahead]
     steps, n = len(emitted), chain.size
     prior, posterior = {}, {}
     for path in product(range(n), repeat=steps):
@@ -45,13 +46,14 @@ def enumerated(chain: Chain, emitted: list[np.ndarray], about: Any) -> float:
         prior[path] = chance
         posterior[path] = chance * math.prod(emits[x] for emits, x in zip(emitted, path, strict=True))
     total = math.fsum(posterior.values())
-    width = steps if about == "path" else min(steps, 1 if about == "state" else about)
+    width = steps if about == "path" else min(steps, about if isinstance(about, int) else 1)
+    value = about if isinstance(about, dict) else {x: x for x in range(n)}
     lifts = []
     for start in range(steps - width + 1):
         before: dict[Any, float] = {}
         after: dict[Any, float] = {}
         for path, chance in prior.items():
-            seen = path[start : start + width]
+            seen = tuple(value[x] for x in path[start : start + width])
             before[seen] = before.get(seen, 0.0) + chance
             after[seen] = after.get(seen, 0.0) + posterior[path]
         lifts += [after[seen] / total / mass for seen, mass in before.items() if mass > 0]
@@ -93,6 +95,43 @@ def test_no_output_sequence_tells_more_and_the_level_is_what_it_tells(about: Any
             assert level == pytest.approx(enumerated(chain, emitted[:step], about), abs=1e-12)
             assert level <= epsilon + 1e-12
     assert count >= 1
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_function_of_the_state_is_protected_also_in_states_to_come(kind: str) -> None:
+    rng, about = np.random.default_rng(KINDS.index(kind)), {0: "a", 1: "b", 2: "a"}
+    chain, epsilon = random_chain(rng, 3, 5, kind), float(rng.uniform(0.2, 1.2))
+    ends = Chain(chain.initial, np.stack([chain.kernel(time) for time in range(1, 5)]))
+    stream = Stream(ends, PML(epsilon), ExpectedLoss(rng.uniform(size=(3, 3))), about)
+    for after, emitted in followed(stream, 2):
+        told = enumerated(ends, emitted, about, 5 - len(emitted))
+        assert after.level == pytest.approx(told, abs=1e-12)
+        assert told <= epsilon + 1e-12
+
+
+def test_a_function_of_a_chain_that_never_ends_is_protected_until_all_is_forgotten() -> None:
+    hub = Chain([0.2, 0.4, 0.4], [[0.2, 0.4, 0.4], [0.9, 0.1, 0.0], [0.0, 0.1, 0.9]], ["ill", "near", "far"])
+    about = {"ill": True, "near": False, "far": False}  # near and far tell whether one will be ill
+    stream = Stream(hub, PML(0.5), "hamming", about)
+    places = dict(enumerate(about.values()))
+    for after, emitted in followed(stream, 2):
+        told = max(enumerated(hub, emitted, places, ahead) for ahead in (0, 2, 6))
+        assert told == pytest.approx(after.level, abs=1e-12)
+        assert told <= 0.5
+    told_apart = np.array([[0.5, 0.5], [1.0, 0.0], [0.0, 1.0]])  # nothing of being ill now
+    stream.record(0, Mechanism(told_apart, hub.labels))
+    now, then = (enumerated(hub, [told_apart[:, 0]], places, ahead) for ahead in (0, 1))
+    assert now == pytest.approx(0, abs=1e-12)
+    assert stream.level == pytest.approx(then, abs=1e-12)
+    assert then > 0.3
+
+
+def test_values_that_are_a_chain_themselves_need_no_bounds_ahead() -> None:
+    stays = Stream(Chain([0.3, 0.3, 0.4], np.eye(3)), PML(0.5), "hamming", {0: "a", 1: "a", 2: "b"})
+    assert stays.solve().level <= 0.5
+    turns = np.eye(3)[[1, 2, 0]]
+    with pytest.raises(PrivacyError, match="has not forgotten"):
+        Stream(Chain([0.3, 0.3, 0.4], turns), PML(0.5), "hamming", {0: "a", 1: "a", 2: "b"}).solve()
 
 
 def after_other_releases(rng: np.random.Generator, steps: int, about: Any) -> Stream:
@@ -217,8 +256,9 @@ def test_a_chain_of_so_many_states_ends() -> None:
         ((LDP(1.0), "hamming"), PrivacyError, "under PML"),
         ((PML([0.5, 0.5]), "hamming"), PrivacyError, "under PML"),
         ((PML(1.0), "mutual-information"), UtilityError, "of a state and an output"),
-        ((PML(1.0), "hamming", "week"), PrivacyError, "'state', 'path' or a number"),
+        ((PML(1.0), "hamming", "week"), PrivacyError, "'state', 'path', a number"),
         ((PML(1.0), "hamming", 40), PrivacyError, "too many"),
+        ((PML(1.0), "hamming", {0: "a"}), PrivacyError, "give one for each"),
         ((PML(1.0), "hamming", "state", []), PrivacyError, "no caps"),
         ((PML(1.0), "hamming", "state", [-1.0]), PrivacyError, "cap"),
     ],
