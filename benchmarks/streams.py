@@ -3,15 +3,21 @@
 The secret is which third of its month's range the sea surface off Peru is in, cold, usual or warm: a chain of
 732 months (El Nino data of statsmodels). Each state is released, and no output sequence tells more than
 epsilon of any state, in three ways: a stream whose first releases may use nine tenths of epsilon, one whose
-caps grow evenly, and randomized response at LDP epsilon / T, which is what people use today. The bound is
-the mean loss of designs that may use all of epsilon for one state each. Losses are the mean share of months
-that are told wrong (Hamming), over runs drawn from the chain.
+caps grow evenly, and what people use today: randomized response at LDP epsilon / T, independent designs under
+PML(epsilon / T) for the marginal law, and randomized response at the level for which the accountant of
+[cao2019quantifying] for temporal correlations finds epsilon in all. The bound is the mean loss of designs
+that may use all of epsilon for one state each. Losses are the mean share of months that are told wrong
+(Hamming), over runs drawn from the chain.
+
+Then a crowd at size: 100,000 people in eight states for 50 steps, with processor time and memory.
 
     python benchmarks/streams.py [--out FOLDER] [--quick]
 """
 
 from __future__ import annotations
 
+import resource
+import time
 from collections.abc import Sequence
 
 import numpy as np
@@ -19,9 +25,16 @@ from common import machine, report, suite_parser
 
 from pmlopt import PML
 from pmlopt.data.chain import Chain
-from pmlopt.releases import Stream, linear_caps, stream_bounds
+from pmlopt.releases import Crowd, Stream, linear_caps, stream_bounds
 
-HEAD = ("epsilon", "steps", "bound", "stream", "growing caps", "LDP epsilon / T", "highest level")
+HEAD = (
+    "epsilon", "steps", "bound", "stream", "growing caps", "LDP epsilon / T", "PML epsilon / T",
+    "temporal LDP", "highest level of streams",
+)  # fmt: skip
+CROWD = (
+    "chain", "people", "steps", "histories", "wrong in the first 5", "wrong in the last 5", "level",
+    "processor seconds", "peak MiB",
+)  # fmt: skip
 
 
 def sea() -> Chain:
@@ -43,14 +56,65 @@ def told_wrong(
     known: dict[tuple[object, ...], Stream] = {(): Stream(chain, PML(epsilon), "hamming", caps=caps)}
     for _ in range(runs):
         now, state = known[()], rng.choice(chain.size, p=chain.initial)
-        for time in range(1, steps + 1):
+        for step in range(1, steps + 1):
             losses.append(now.solve().value)
             draws = now.copy()
             draws.release(chain.labels[state], rng)
             now = known.setdefault(draws.history, draws)
-            state = rng.choice(chain.size, p=chain.kernel(time)[state])
+            state = rng.choice(chain.size, p=chain.kernel(step)[state])
         highest = max(highest, *now.levels)
     return float(np.mean(losses)), highest
+
+
+def growth(rows: np.ndarray, level: float) -> float:
+    """What a level of one state is worth for its neighbour in time, by pairs of rows [cao2019quantifying].
+
+    The largest `log (1 + (e^level - 1) q) / (1 + (e^level - 1) d)`, q and d the masses of a set of states in
+    two rows: of all sets, those of the states with the largest ratios.
+    """
+    more, found = np.expm1(level), 0.0
+    for one in rows:
+        for other in rows:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                order = np.argsort(-np.where(one > 0, one / other, 0.0))
+            q, d = np.cumsum(one[order]), np.cumsum(other[order])
+            found = max(found, float(np.log((1 + more * q) / (1 + more * d)).max()))
+    return found
+
+
+def temporal_level(chain: Chain, epsilon: float, steps: int) -> float:
+    """The level of each of so many releases under LDP for which all tell at most epsilon of each state."""
+    forward, law = chain.kernel(1), chain.stationary()
+    backward = (forward * law[:, None] / law).T
+
+    def told(each: float) -> float:
+        before, after = [each], [each]
+        for _ in range(steps - 1):
+            before.append(growth(backward, before[-1]) + each)
+            after.append(growth(forward, after[-1]) + each)
+        return max(b + a - each for b, a in zip(before, reversed(after), strict=True))
+
+    low, high = 0.0, epsilon
+    for _ in range(40):
+        middle = (low + high) / 2
+        low, high = (middle, high) if told(middle) <= epsilon else (low, middle)
+    return low
+
+
+def crowd_at_size(name: str, kernel: np.ndarray, people: int, steps: int) -> list[str]:
+    """A row of the table of crowds."""
+    rng, n = np.random.default_rng(3), len(kernel)
+    chain = Chain(Chain(np.full(n, 1 / n), kernel).stationary(), kernel)
+    states, ends = rng.choice(n, size=people, p=chain.initial), kernel.cumsum(axis=1)
+    crowd, wrong, begun = Crowd(Stream(chain, PML(1.0), "hamming"), people), [], time.process_time()
+    for _ in range(steps):
+        wrong.append(np.mean(crowd.release(states, rng) != states))
+        states = np.minimum((rng.random(people)[:, None] > ends[states]).sum(axis=1), n - 1)
+    seconds = time.process_time() - begun
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
+    losses = (f"{np.mean(wrong[:5]):.3f}", f"{np.mean(wrong[-5:]):.3f}")
+    numbers = (f"{crowd.histories:,}", *losses, f"{crowd.level:.3f}", f"{seconds:.0f}", f"{peak:,}")
+    return [name, f"{people:,}", f"{steps}", *numbers]
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -64,10 +128,16 @@ def main(argv: Sequence[str] | None = None) -> None:
             bound = float(np.mean(stream_bounds(chain, PML(epsilon), "hamming", steps)))
             plain, highest = told_wrong(chain, epsilon, None, steps, runs)
             grown, more = told_wrong(chain, epsilon, linear_caps(0.9 * epsilon, steps, 0.3), steps, runs)
-            alone = 2 / (np.exp(epsilon / steps) + 2)
-            row = (bound, plain, grown, alone, max(highest, more))
+            alone, temporal = (
+                2 / (np.exp(each) + 2) for each in (epsilon / steps, temporal_level(chain, epsilon, steps))
+            )
+            pml = float(np.mean(stream_bounds(chain, PML(epsilon / steps), "hamming", steps)))
+            row = (bound, plain, grown, alone, pml, temporal, max(highest, more))
             rows.append([f"{epsilon:g}", f"{steps}", *(f"{value:.3f}" for value in row)])
     report(arguments.out, "streams", HEAD, rows)
+    people, steps = (200, 3) if arguments.quick else (100_000, 50)
+    mixing = np.random.default_rng(0).dirichlet(np.ones(8), size=8)
+    report(arguments.out, "crowds", CROWD, [crowd_at_size("forgets fast", mixing, people, steps)])
 
 
 if __name__ == "__main__":

@@ -25,9 +25,12 @@ class Chain(Record):
         initial: (N,) the law of the first state.
         kernels: (N, N) one kernel for all steps, or (T, N, N) one for each, so that there are T + 1 states.
         labels: of the states; left out, they are 0 to N - 1.
+        over: two arrays like the kernels, the least and the largest chance of each move, where the kernels
+            are not known: each kernel may be any one within them, another one at each step.
 
     Raises:
-        PriorError: a probability is negative, a law does not sum to one (within 1e-9), or sizes differ.
+        PriorError: a probability is negative, a law does not sum to one (within 1e-9), sizes differ, or a
+            kernel is not within its bounds.
 
     Examples:
         >>> chain = Chain([1.0, 0.0], [[0.9, 0.1], [0.3, 0.7]], ["home", "out"])
@@ -38,8 +41,15 @@ class Chain(Record):
     initial: Annotated[FloatArray, Shape("N")]
     kernels: Annotated[FloatArray, Shape("T", "N", "N")]
     labels: tuple[Label, ...]
+    over: Annotated[FloatArray, Shape("ends", "T", "N", "N")] | None
 
-    def __init__(self, initial: ArrayLike, kernels: ArrayLike, labels: Iterable[Label] | None = None) -> None:
+    def __init__(
+        self,
+        initial: ArrayLike,
+        kernels: ArrayLike,
+        labels: Iterable[Label] | None = None,
+        over: Sequence[ArrayLike] | FloatArray | None = None,
+    ) -> None:
         first = float_array(initial, 1, "the law of the first state", PriorError)
         moves = np.asarray(kernels, dtype=float)
         moves = float_array(moves[None] if moves.ndim == 2 else moves, 3, "the kernels", PriorError)
@@ -59,6 +69,7 @@ class Chain(Record):
         object.__setattr__(self, "initial", first)
         object.__setattr__(self, "kernels", moves)
         object.__setattr__(self, "labels", labels_of(labels, len(first), "the states", PriorError))
+        object.__setattr__(self, "over", None if over is None else _within(moves, over))
 
     @classmethod
     def from_sequences(
@@ -128,6 +139,14 @@ class Chain(Record):
             raise PriorError(f"the chain has {self.steps} states, and none after the {time}th")
         return np.asarray(self.kernels[0 if self.steps is None else time - 1])
 
+    def ends(self, time: int) -> tuple[FloatArray, FloatArray]:
+        """(N, N) the least and the largest chances of moves from X_time; both the kernel if known."""
+        kernel = self.kernel(time)
+        if self.over is None:
+            return kernel, kernel
+        lower, upper = self.over[:, 0 if self.steps is None else time - 1]
+        return lower, upper
+
     def law(self, time: int) -> FloatArray:
         """(N,) the law of X_time before anything is released; time is at least 1."""
         found = self.initial
@@ -148,3 +167,23 @@ class Chain(Record):
         if rank < self.size:
             raise PriorError("the chain has several stationary laws: some states cannot reach the others")
         return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
+
+
+def _within(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:
+    """(2, T, N, N) the bounds on kernels."""
+    ends = [np.asarray(end, dtype=float) for end in over]
+    if len(ends) != 2 or any(end.shape not in (kernels.shape, kernels.shape[1:]) for end in ends):
+        raise PriorError(
+            f"the bounds on kernels have the shapes {[end.shape for end in ends]}: give two arrays of the "
+            f"shape {kernels.shape[1:]}"
+        )
+    found = np.stack([np.broadcast_to(end, kernels.shape) for end in ends])
+    if (
+        not ((found >= 0) & (found <= 1)).all()
+        or not ((found[0] <= kernels + SUM_TOLERANCE) & (kernels <= found[1] + SUM_TOLERANCE)).all()
+    ):
+        raise PriorError(
+            "a kernel is not within the bounds on kernels: give chances from 0 to 1, the least at most that "
+            "of the kernel, and that at most the largest"
+        )
+    return np.stack([np.minimum(found[0], kernels), np.maximum(found[1], kernels)])

@@ -1,6 +1,7 @@
 """What releases leak together: of one secret, of attributes, of many people, beside columns in clear."""
 
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels, level_beside, level_in_clear
+from pmlopt.releases.crowd import Crowd
 from pmlopt.releases.joint import (
     JointOutcome,
     chained_level,
@@ -18,6 +19,7 @@ from pmlopt.releases.streams import Streams
 
 __all__ = [
     "AttributeLevels",
+    "Crowd",
     "JointOutcome",
     "Ledger",
     "Split",

@@ -17,6 +17,7 @@ from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
 from pmlopt.releases.belief import RARE, Asked, Belief, ExactBelief
+from pmlopt.releases.belief_bounds import BoundedBelief
 
 if TYPE_CHECKING:
     from pmlopt.programs.design_program import Outputs
@@ -113,7 +114,14 @@ class Stream:
         self._levels: tuple[float, ...] = ()
         self._worst: dict[int, float] = {}
         self._solved: Result[Any] | None = None
-        self._belief: Belief = ExactBelief.begun(asked)
+        if chain.over is not None and about != "state":
+            raise PrivacyError(
+                f"about is {about!r}, and the kernels of the chain are within bounds: for such a chain it is "
+                "'state'"
+            )
+        self._belief: Belief = (
+            ExactBelief.begun(asked) if chain.over is None else BoundedBelief.begun(chain, privacy.epsilon)
+        )
 
     def copy(self) -> Stream:
         """The stream as it is now, to go on from in another way; what was solved is shared."""
@@ -142,6 +150,10 @@ class Stream:
             >>> round(stream.level, 3), round(stays.level, 3)
             (0.36, 0.633)
         """
+        if len(self._released) < len(self._levels):
+            raise PrivacyError(
+                "several histories are pooled in the stream: their older outputs are not known"
+            )
         if chain.labels != self.chain.labels:
             raise MechanismError(
                 f"the other chain has the states {few(chain.labels)}: give one on the same states"
@@ -211,10 +223,13 @@ class Stream:
     @property
     def cap(self) -> float:
         """The level up to which the next release may go, in nats."""
+        return self.cap_at(self.time)
+
+    def cap_at(self, time: int) -> float:
+        """The level up to which the release at a time may go, in nats."""
         if self.caps is None:
             return CAP_SHARE * self.privacy.epsilon
-        own = self.caps[min(self.time, len(self.caps)) - 1]
-        return min(own, self.privacy.epsilon)
+        return min(self.caps[min(time, len(self.caps)) - 1], self.privacy.epsilon)
 
     # ------------------------------------------------------------ the next release
 
@@ -229,9 +244,9 @@ class Stream:
 
         if not self._possible.any():
             raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
-        return design(self.law, self.requirement, self._utility_of(self._possible), self.outputs)
+        return design(self.law, self.requirement, self.utility_of(self._possible), self.outputs)
 
-    def _utility_of(self, states: BoolArray) -> LinearUtility:
+    def utility_of(self, states: BoolArray) -> LinearUtility:
         """The gain or loss of some states."""
         return (ExpectedGain if self.utility.maximised else ExpectedLoss)(self.table[states])
 
@@ -380,6 +395,6 @@ def stream_bounds(
     first = Stream(chain, privacy, utility, outputs=outputs)
     for time in range(1, steps + 1):
         occurs = law > RARE
-        bounds.append(solve(design(Prior(law[occurs]), privacy, first._utility_of(occurs))).bound)
+        bounds.append(solve(design(Prior(law[occurs]), privacy, first.utility_of(occurs))).bound)
         law = law @ chain.kernel(time) if time < steps else law
     return tuple(bounds)

@@ -1,0 +1,365 @@
+"""Streams of a crowd: many people, of whom each has a history of the own, and few designs at each step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label, label_array, subset_of
+from pmlopt.core.display import things
+from pmlopt.data.chain import Chain
+from pmlopt.data.mechanism import Mechanism, letters_at
+from pmlopt.data.prior import Prior
+from pmlopt.data.sampling.categorical import RowSampler, Seed, generator, random_bits
+from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.releases.belief import budgets
+from pmlopt.releases.belief_bounds import BoundedBelief
+from pmlopt.releases.stream import Stream
+
+CHUNK = 4096
+"""Histories that are looked at at once."""
+
+KEPT = 8
+"""Steps for which a value is kept of which nothing more can be told than epsilon: its level is then exact."""
+
+DIRECTIONS = 16
+"""Numbers by which histories are compared: projections of what is believed."""
+
+MARGIN = 2.0
+"""Standard deviations among the histories of a group by which a design is stricter than for their mean."""
+
+MOST_MARGIN = 0.8
+"""Of what a bound leaves to a constant, how much a design is stricter at most."""
+
+SURE = 1 - 1e-9
+"""Of the largest share of a design that a history allows, what is used: rounding never helps the claim."""
+
+
+@dataclass(frozen=True)
+class _Histories:
+    """What is believed after each of H histories; see `BoundedBelief`, whose bounds are exact here.
+
+    Attributes:
+        time: of the present state.
+        prior: (N,) the law of it before any release.
+        law: (H, N) the law of it.
+        times: (R,) s of each kept pair of a time and a value.
+        states: (R,) the value.
+        over: (H, R, N) `P(X_t = x, h | X_s = a) - e^epsilon P(X_t = x, h)` over P(h).
+        settled: (H,) the most that will ever be told of pairs that are not kept, as a lift.
+        level: (H,) what all releases so far tell, as a lift.
+        place: (people,) the history of each.
+    """
+
+    time: int
+    prior: FloatArray
+    law: FloatArray
+    times: IntArray
+    states: IntArray
+    over: FloatArray
+    settled: FloatArray
+    level: FloatArray
+    place: IntArray
+
+    def with_present(self, epsilon: float) -> _Histories:
+        """With the values of the present state."""
+        states = np.flatnonzero(self.prior > 0)
+        own = np.repeat(-math.exp(epsilon) * self.law[:, None, :], len(states), axis=1)
+        own[:, np.arange(len(states)), states] += self.law[:, states] / self.prior[states]
+        return replace(
+            self,
+            times=np.concatenate([self.times, np.full(len(states), self.time)]),
+            states=np.concatenate([self.states, states]),
+            over=np.concatenate([self.over, own], axis=1),
+        )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What is released next.
+
+    Attributes:
+        group: (H,) the design of each history.
+        matrices: (G, N, M) the designs.
+        laws: (G, M) of their outputs.
+        shares: (H,) of the design, for each history; multiples of 2^-53.
+    """
+
+    group: IntArray
+    matrices: FloatArray
+    laws: FloatArray
+    shares: FloatArray
+
+    def emits(self, histories: IntArray, columns: IntArray) -> FloatArray:
+        """(K, N) the chance in each state of some outputs, each after a history."""
+        group, share = self.group[histories], self.shares[histories, None]
+        return share * self.matrices[group, :, columns] + (1 - share) * self.laws[group, columns][:, None]
+
+
+class Crowd:
+    """Releases of the states of people who move independently over one chain: few designs at each step.
+
+    `Streams` solves a design for each history, and after some steps each person has a history of the own.
+    Here histories after which nearly the same is believed share a design P, for what is believed on average
+    among them. After a history h the mechanism is `m_h P + (1 - m_h) 1 q^T`, with the law q of the design's
+    outputs and the largest share m_h in [0, 1] that keeps every bound after h: a formula, since the bounds
+    are linear and hold where m_h is 0. So the level is within epsilon after each history, whatever the design
+    is; what is believed is kept for each exactly, and the mechanism depends on outputs alone, which are
+    public.
+
+    Levels are exact but for values of more than eight steps ago of which at most epsilon can be told by now,
+    whatever is released: of those it is what can be told.
+
+    Args:
+        first: the stream of somebody of whom nothing is released, about each state, over a known chain.
+        people: how many; they are numbered from 0.
+        designs: how many there are at each step, at most.
+
+    Raises:
+        PrivacyError: the stream is another one, or there are no people or designs.
+
+    Examples:
+        >>> from pmlopt import PML
+        >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
+        >>> crowd = Crowd(Stream(chain, PML(0.4), "hamming"), people=3)
+        >>> len(crowd.release(["home", "out", "home"], seed=1))
+        3
+        >>> crowd.level <= 0.4
+        True
+    """
+
+    def __init__(self, first: Stream, people: int, designs: int = 32) -> None:
+        if first.history or first.about != "state" or first.chain.over is not None:
+            raise PrivacyError(
+                "a crowd begins with a stream of which nothing is released, about each state, over a chain "
+                "without bounds on its kernels"
+            )
+        if people < 1 or designs < 1:
+            raise PrivacyError(f"there are {people} people and {designs} designs: give one or more of each")
+        self._first, self._designs = first.copy(), designs
+        n = first.chain.size
+        none = np.zeros(0, dtype=np.int64)
+        self._histories = _Histories(
+            1, first.chain.initial, first.chain.initial[None], none, none, np.zeros((1, 0, n)),
+            np.zeros(1), np.ones(1), np.zeros(people, dtype=np.int64),
+        ).with_present(first.privacy.epsilon)  # fmt: skip
+        self._told: list[IntArray] = []
+        self._plan: _Plan | None = None
+
+    @property
+    def chain(self) -> Chain:
+        """That of each."""
+        return self._first.chain
+
+    @property
+    def people(self) -> int:
+        """How many there are."""
+        return len(self._histories.place)
+
+    @property
+    def time(self) -> int:
+        """Of the state that is released next."""
+        return self._histories.time
+
+    @property
+    def histories(self) -> int:
+        """How many of them differ."""
+        return len(self._histories.law)
+
+    @property
+    def levels(self) -> FloatArray:
+        """(people,) what was told of each person, in nats."""
+        return np.asarray(np.log(self._histories.level)[self._histories.place])
+
+    @property
+    def level(self) -> float:
+        """The largest of `levels`."""
+        return float(np.log(self._histories.level.max()))
+
+    def history(self, person: int) -> tuple[Label, ...]:
+        """The outputs of a person."""
+        return tuple(self._first.outputs[int(column[person])] for column in self._told)
+
+    def release(self, states: Iterable[Label], seed: Seed = None) -> Any:
+        """Draw the next output of each person from the state, and take note of it.
+
+        Args:
+            states: of all people, in their order.
+            seed: for tests.
+
+        Returns:
+            (people,) the outputs.
+
+        Raises:
+            MechanismError: there are more or fewer states than people, or somebody cannot be in that state.
+            PrivacyError: the chain has ended.
+        """
+        now = self._histories
+        rows = np.asarray(letters_at(self.chain.labels, states))
+        if len(rows) != self.people:
+            raise MechanismError(
+                f"{things(len(rows), 'state')} for {things(self.people, 'person', 'people')}: give each one"
+            )
+        strange = np.flatnonzero(now.law[now.place, rows] <= 0)
+        if len(strange):
+            person = int(strange[0])
+            raise MechanismError(
+                f"person {person} cannot be in the state {self.chain.labels[rows[person]]!r} after these "
+                "outputs"
+            )
+        plan = self._planned()
+        columns = self._drawn(plan, rows, seed)
+        width = len(self._first.outputs)
+        keys, place = np.unique(now.place * width + columns, return_inverse=True)
+        before, told = np.divmod(keys, width)
+        self._histories = self._moved(before, plan.emits(before, told), place.reshape(-1))
+        self._told.append(columns.astype(np.int32))
+        self._plan = None
+        return label_array(self._first.outputs)[columns]
+
+    def mechanism(self, person: int) -> Mechanism:
+        """That of the next release of a person, on the states that are possible."""
+        plan, history = self._planned(), self._histories.place[person : person + 1]
+        every = np.arange(len(self._first.outputs))
+        matrix = plan.emits(np.repeat(history, len(every)), every).T
+        possible = np.flatnonzero(self._histories.law[history[0]] > 0)
+        emitted = matrix[possible].any(axis=0)
+        outputs = subset_of(self._first.outputs, np.flatnonzero(emitted).tolist())
+        return Mechanism(
+            matrix[np.ix_(possible, emitted)], subset_of(self.chain.labels, possible.tolist()), outputs
+        )
+
+    def _planned(self) -> _Plan:
+        """The designs of the next release, the same until it is made."""
+        if self._plan is None:
+            if not self._histories.law.any():
+                raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
+            group = self._grouped()
+            designs = [self._design(group == k) for k in range(int(group.max()) + 1)]
+            matrices, laws = (np.stack(parts) for parts in zip(*designs, strict=True))
+            self._plan = _Plan(group, matrices, laws, self._shares(group, matrices, laws))
+        return self._plan
+
+    def _grouped(self) -> IntArray:
+        """(H,) the design of each history: groups are split where what is believed differs most."""
+        now = self._histories
+        if len(now.law) <= self._designs:
+            return np.arange(len(now.law))
+        weights = np.bincount(now.place, minlength=len(now.law)).astype(float)
+        size = now.over.shape[1] * now.over.shape[2]
+        seen = np.concatenate(
+            [now.law, now.over.reshape(-1, size) @ generator(0).normal(size=(size, DIRECTIONS)) / size**0.5],
+            axis=1,
+        )
+        group = np.zeros(len(now.law), dtype=np.int64)
+        spread = {0: _spread(seen, weights)}
+        for new in range(1, self._designs):
+            old = max(spread, key=lambda k: spread[k][0])
+            if spread[old][0] <= 0:
+                break
+            members = np.flatnonzero(group == old)
+            _, middle, direction = spread[old]
+            group[members[(seen[members] - middle) @ direction > 0]] = new
+            for k in (old, new):
+                own = group == k
+                spread[k] = _spread(seen[own], weights[own])
+        return np.unique(group, return_inverse=True)[1].reshape(-1)
+
+    def _design(self, own: Any) -> tuple[FloatArray, FloatArray]:
+        """(N, M) the design for some histories, by the mean of what is believed, and (M,) its output law."""
+        from pmlopt.programs.designs import design
+        from pmlopt.programs.solving import solve
+
+        now, first = self._histories, self._first
+        weights = np.bincount(now.place, minlength=len(now.law))[own].astype(float)
+        weights /= weights.sum()
+        law = weights @ now.law[own]
+        over = np.tensordot(weights, now.over[own], 1)
+        apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
+        more, room = MARGIN * apart, -MOST_MARGIN * over.sum(axis=1)
+        over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
+        belief = BoundedBelief(
+            first.chain, first.privacy.epsilon, now.time, law, law, (1.0, 1.0), np.stack([now.prior] * 2),
+            now.times, now.states, over, over.sum(axis=1), -math.inf,
+        )  # fmt: skip
+        possible = np.flatnonzero(law > 0)
+        utility = first.utility_of(law > 0)
+        asked = belief.requirement(first.privacy.epsilon, first.cap_at(now.time))
+        found = solve(design(Prior(law[possible]), asked, utility, first.outputs)).mechanism
+        matrix = np.zeros((len(law), len(first.outputs)))
+        matrix[np.ix_(possible, letters_at(first.outputs, found.outputs))] = found.matrix
+        output_law = law @ matrix
+        matrix[law <= 0] = output_law
+        return matrix, output_law / output_law.sum()
+
+    def _shares(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
+        """(H,) the largest share of the design that keeps all bounds after each history."""
+        now, epsilon = self._histories, self._first.privacy.epsilon
+        cap, shares = self._first.cap_at(now.time), np.ones(len(now.law))
+        for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
+            for rows in _chunks(np.flatnonzero(group == k)):
+                over, law = now.over[rows], now.law[rows]
+                ends = over.sum(axis=2)
+                lifts = math.exp(epsilon) + ends
+                with np.errstate(divide="ignore"):
+                    told = np.log(np.maximum(lifts, 1e-300))
+                more = math.exp(epsilon) - np.exp(told + budgets(told, epsilon, cap, now.time))
+                more[over.max(axis=2) <= 0] = 0.0  # whatever is told is within epsilon
+                above = over @ matrix + more[:, :, None] * (law @ matrix)[:, None, :]
+                room = -(ends + more)[:, :, None] * output_law
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    most = np.where(above > 0, room / (above + room), 1.0).min(axis=(1, 2))
+                shares[rows] = np.where(most < 1, np.maximum(most, 0.0) * SURE, 1.0)
+        return np.floor(shares * 2.0**53) / 2.0**53
+
+    def _drawn(self, plan: _Plan, rows: IntArray, seed: Seed) -> IntArray:
+        """(people,) outputs: from the design with the history's chance, else from the law of its outputs."""
+        place, (designs, n, _), bits = self._histories.place, plan.matrices.shape, random_bits(seed)
+        own = plan.group[place]
+        coins = (bits.words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[place]
+        every = np.vstack([*plan.matrices, plan.laws])
+        return RowSampler(every).draw(np.where(coins, own * n + rows, designs * n + own), bits)
+
+    def _moved(self, before: IntArray, emits: FloatArray, place: IntArray) -> _Histories:
+        """The histories after these chances of the outputs in each state, before the next release."""
+        now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
+        ended = chain.steps == now.time
+        kernel = np.zeros((chain.size, chain.size)) if ended else chain.kernel(now.time)
+        ratios = emits / (now.law[before] * emits).sum(axis=1, keepdims=True)
+        law = (now.law[before] * ratios) @ kernel
+        sums = law.sum(axis=1, keepdims=True)
+        law = law if ended else law / sums
+        over = np.empty((len(before), *now.over.shape[1:]))
+        most, ends = np.empty(len(before)), np.empty(over.shape[:2])
+        for rows in _chunks(np.arange(len(before))):
+            own = now.over[before[rows]] * ratios[rows, None, :]
+            most[rows] = factor + own.sum(axis=2).max(axis=1)
+            over[rows] = own @ kernel
+            with np.errstate(divide="ignore", invalid="ignore"):
+                quotients = np.where(law[rows, None] > 0, over[rows] / law[rows, None], -math.inf)
+            ends[rows] = factor + quotients.max(axis=2)
+        done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - KEPT)
+        settled = np.maximum(now.settled[before], ends[:, done].max(axis=1, initial=0.0))
+        moved = replace(
+            now, time=now.time + 1, prior=now.prior @ kernel, law=law, times=now.times[~done],
+            states=now.states[~done], over=over[:, ~done] if done.any() else over, settled=settled,
+            level=np.maximum(most, np.minimum(settled, factor)), place=place,
+        )  # fmt: skip
+        return moved if ended else moved.with_present(self._first.privacy.epsilon)
+
+
+def _chunks(places: IntArray) -> Iterator[IntArray]:
+    for start in range(0, len(places), CHUNK):
+        yield places[start : start + CHUNK]
+
+
+def _spread(seen: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
+    """How far points differ in the direction in which they differ most, their mean, and that direction."""
+    middle = weights @ seen / weights.sum()
+    away = seen - middle
+    values, vectors = np.linalg.eigh((away * weights[:, None]).T @ away)
+    return float(values[-1]) if len(seen) > 1 else 0.0, middle, vectors[:, -1]
