@@ -25,6 +25,7 @@ from points import columns, computed_in, rows_of
 from pmlopt import (  # fmt: skip
     LDP,
     PML,
+    Chain,
     CoordinateLoss,
     EstimationError,
     ExpectedLoss,
@@ -33,6 +34,7 @@ from pmlopt import (  # fmt: skip
     Mechanism,
     MutualInformation,
     Prior,
+    Stream,
     closed_forms,
     design,
     joint_level,
@@ -44,6 +46,7 @@ from pmlopt import (  # fmt: skip
 from pmlopt.cli.printing import progress
 from pmlopt.library import find
 from pmlopt.model.utility import absolute
+from pmlopt.releases import linear_caps
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -321,12 +324,45 @@ def continuous() -> Figure:
     return figure
 
 
+def streams() -> Figure:
+    """A secret that moves: what is believed of it before each release, and what is told of each state."""
+    states = ["cold", "usual", "warm"]
+    chain = Chain([0.3, 0.4, 0.3], [[0.7, 0.25, 0.05], [0.2, 0.6, 0.2], [0.05, 0.25, 0.7]], states)
+    steps, at, rng = 24, 1, np.random.default_rng(4)
+    stream = Stream(chain, PML(1.0), "hamming", caps=linear_caps(0.9, steps, 0.4))
+    truth: list[int] = []
+    beliefs: list[list[float]] = []
+    for _ in range(steps):
+        truth.append(at)
+        law = stream.law
+        beliefs.append([dict(zip(law.labels, law.pmf, strict=True)).get(state, 0.0) for state in states])
+        stream.release(states[at], rng)
+        at = int(rng.choice(3, p=chain.kernels[0][at]))
+    figure, (above, below) = panels(2, 1, height=2.6, sharex=True)
+    times = np.arange(1, steps + 1)
+    above.imshow(np.array(beliefs).T, aspect="auto", origin="lower", cmap="Blues", vmin=0, vmax=1,
+                 extent=(0.5, steps + 0.5, -0.5, 2.5))  # fmt: skip
+    above.step(times, truth, where="mid", color=RED, linewidth=1.2)
+    above.plot(times, [states.index(output) for output in stream.history], ".", color=GREY)
+    above.set_yticks(range(3), states)
+    above.set_title("What is believed before each release (blue), the state (line), what is told (dots)")
+    told = stream.worst
+    below.step(times, stream.levels, where="mid", color=BLUE)
+    below.plot(list(told), list(told.values()), ".", color=GREY)
+    below.axhline(1.0, color=RED, linestyle=":")
+    note(below, "epsilon", (1, 1.02), RED)
+    below.set(xlabel="step", ylabel="level [nats]", ylim=(0, 1.15), xlim=(0.5, steps + 0.5))
+    below.set_title("The level after each release (line), and what all outputs tell of each state (dots)")
+    return figure
+
+
 FIGURES: Mapping[str, Callable[[], Figure]] = {
     "tradeoff": tradeoff,
     "information": information,
     "funnel": funnel,
     "estimation": estimation,
     "ledger": ledger,
+    "streams": streams,
     "shuffle": shuffle,
     "releases": twice,
     "large-alphabets": large_alphabets,

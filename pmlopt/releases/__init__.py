@@ -14,7 +14,7 @@ from pmlopt.releases.joint import (
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.shuffled import calibrate_shuffled, shuffled_failure, shuffled_level, shuffled_slack
 from pmlopt.releases.split import Split, best_split
-from pmlopt.releases.stream import Stream, linear_caps, stream_bounds
+from pmlopt.releases.stream import Stream, linear_caps, stream_bounds, sweep_caps
 from pmlopt.releases.streams import Streams
 
 __all__ = [
@@ -40,5 +40,6 @@ __all__ = [
     "shuffled_level",
     "shuffled_slack",
     "stream_bounds",
+    "sweep_caps",
     "worst_outcome",
 ]

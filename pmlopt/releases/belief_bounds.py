@@ -147,7 +147,7 @@ class BoundedBelief:
         return Released(moved, level, worst)
 
     def _moved(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
-        """The belief before the next release, and (R,) what is told of each pair, of those not kept for ever."""
+        """The belief before the next release, and (R,) what is told of each pair: for ever, if not kept."""
         n = self.chain.size
         if self.chain.steps == self.time:
             return replace(self, time=self.time + 1, low=np.zeros(n), high=np.zeros(n)), lifts

@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
+from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, IntArray, Label, label_array, subset_of
 from pmlopt.core.display import things
+from pmlopt.core.records import Context, plain, read
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism, letters_at
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, generator, random_bits
-from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
 from pmlopt.releases.belief import budgets
 from pmlopt.releases.belief_bounds import BoundedBelief
-from pmlopt.releases.stream import Stream
+from pmlopt.releases.stored import held_alone, read_arrays, write_arrays
+from pmlopt.releases.stream import Declared, Stream
+
+FORMAT = "pmlopt-crowd"
+VERSION = 1
 
 CHUNK = 4096
 """Histories that are looked at at once."""
@@ -232,6 +240,71 @@ class Crowd:
         return Mechanism(
             matrix[np.ix_(possible, emitted)], subset_of(self.chain.labels, possible.tolist()), outputs
         )
+
+    # ------------------------------------------------------------ files
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the crowd to an NPZ file, whole or not at all, with a digest of all that it holds.
+
+        Raises:
+            FileFormatError: the file cannot be written, or its ending is not .npz.
+        """
+        files.ending_of(path, (".npz",))
+        held = {name: getattr(self._histories, name) for name in _Histories.__annotations__}
+        time = held.pop("time")
+        told = np.array(self._told, dtype=np.int32).reshape(-1, self.people)
+        about = {
+            "format": FORMAT, "version": VERSION, "first": plain(Declared.of(self._first)),
+            "designs": self._designs, "time": time,
+        }  # fmt: skip
+        write_arrays(path, about, {**held, "told": told})
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a crowd, and refuse a file that was cut short or changed.
+
+        Raises:
+            FileFormatError: the file is not there, holds no crowd, or was cut short or changed.
+        """
+        about, arrays, _, size = read_arrays(path, "crowd", FORMAT, VERSION)
+        try:
+            first = read(Declared, about["first"], "first", Context(room=size))
+            told = arrays.pop("told")
+            crowd = cls(first.stream(), told.shape[1], int(about["designs"]))
+            begun = crowd._histories
+            for name, array in arrays.items():
+                kind = getattr(begun, name)
+                if (array.dtype, array.ndim) != (kind.dtype, kind.ndim):
+                    raise ValueError(f"its {name} are {array.dtype} in {array.ndim} dimensions")
+            crowd._histories = _Histories(int(about["time"]), **arrays)
+        except (InputError, KeyError, TypeError, ValueError) as cause:
+            raise FileFormatError(f"{path}: is not a crowd: {cause}") from None
+        crowd._told = list(told)
+        return crowd
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
+        """Read a crowd, and write it when the block ends; nobody else who asks writes it meanwhile.
+
+        An exception leaves the file as it was: what was released in the block must not be published then.
+
+        Examples:
+            >>> import tempfile
+            >>> from pathlib import Path
+            >>> from pmlopt import PML
+            >>> path = Path(tempfile.mkdtemp()) / "crowd.npz"
+            >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
+            >>> Crowd(Stream(chain, PML(0.4), "hamming"), people=2).save(path)
+            >>> with Crowd.open(path) as crowd:
+            ...     outputs = crowd.release([1, 0], seed=1)
+            >>> Crowd.load(path).history(0) == (outputs[0],)
+            True
+        """
+        with held_alone(path, cls.load, lambda crowd: crowd.time) as crowd:
+            yield crowd
+
+    # ------------------------------------------------------------ the next release
 
     def _planned(self) -> _Plan:
         """The designs of the next release, the same until it is made."""

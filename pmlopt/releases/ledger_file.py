@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,6 +13,7 @@ from pmlopt.core.arrays import FloatArray, IntArray, nonnegative
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.measures.leakage import log_quotient, log_sum
+from pmlopt.releases.stored import digest, read_arrays, write_arrays
 
 CHUNK = 1000
 """Histories that are looked at at once: the numbers of 16 letters stay in the cache of a core."""
@@ -200,7 +197,7 @@ class LedgerState:
 def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
     """A digest of a release: the mechanism on all letters, and the place of each person's outcome."""
     order = np.argsort(members, kind="stable")
-    return _digest({}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8"))
+    return digest({}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8"))
 
 
 def write(path: str | os.PathLike[str], state: LedgerState) -> str:
@@ -213,29 +210,13 @@ def write(path: str | os.PathLike[str], state: LedgerState) -> str:
         "total": state.total,
         "publishing": state.publishing,
     }
-    about = json.loads(files.json_bytes(about))
     arrays: dict[str, Any] = {
         "likelihoods": np.ascontiguousarray(state.histories.likelihoods, dtype="<f8"),
         "rounding": np.ascontiguousarray(state.histories.rounding, dtype="<f8"),
         "history": np.ascontiguousarray(state.histories.place, dtype="<i8"),
         "identities": np.frombuffer(b"".join(state.identities), np.uint8).reshape(-1, IDENTITY_BYTES),
     }
-    about["digest"] = _digest(about, *arrays.values()).hex()
-    stream = io.BytesIO()
-    np.savez(stream, about=np.frombuffer(files.json_bytes(about), dtype=np.uint8), **arrays)
-    files.write_whole(path, stream.getvalue())
-    return str(about["digest"])
-
-
-def digest_of(path: Path) -> str | None:
-    """The digest that a ledger's file says it has; None where nothing is there."""
-    if not path.exists():
-        return None
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            return str(json.loads(stored["about"].tobytes())["digest"])
-    except Exception:  # see `read`
-        return "none"
+    return write_arrays(path, about, arrays)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
@@ -244,34 +225,11 @@ def read(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
     Raises:
         FileFormatError: see there.
     """
-    files.ending_of(path, (".npz",))
-    content = files.read_bytes(path)
+    about, arrays, found, size = read_arrays(path, "ledger", FORMAT, VERSION)
     try:
-        files.check_expansion(path, content)
-        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-        about = json.loads(arrays.pop("about").tobytes())
-        if about["format"] != FORMAT or about["version"] != VERSION:
-            raise ValueError(f"its format is {about['format']!r}, version {about['version']!r}")
-        digest = str(about.pop("digest"))
-    except FileFormatError:
-        raise
-    except Exception as cause:  # what zip, npy and json readers raise on foreign bytes has no bounds
-        raise FileFormatError(f"{path}: is not a whole ledger of version {VERSION}: {cause}") from None
-    if digest != _digest(about, *arrays.values()).hex():
-        raise FileFormatError(f"{path}: was changed after it was written: its digest is another")
-    try:
-        return _state(len(content), about, **arrays), digest
+        return _state(size, about, **arrays), found
     except (InputError, KeyError, TypeError, ValueError) as cause:
         raise FileFormatError(f"{path}: is not a ledger: {cause}") from None
-
-
-def _digest(about: dict[str, Any], *arrays: Any) -> bytes:
-    whole = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
-    for array in arrays:
-        whole.update(f"{array.shape} {array.dtype.str}".encode())
-        whole.update(np.ascontiguousarray(array).data)
-    return whole.digest()
 
 
 def _state(

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from copy import copy
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, few, nonnegative, places_of, subset_of
+from pmlopt.core.records import Record, Shape
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.sampling.categorical import Seed
+from pmlopt.data.sampling.categorical import Seed, generator
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
@@ -319,6 +321,36 @@ class Stream:
         self._belief, self._solved = told.belief, None
 
 
+@dataclass(frozen=True, eq=False)
+class Declared(Record):
+    """What a stream was declared from, as files hold it.
+
+    Attributes:
+        table: (N, M) the gain or loss.
+    """
+
+    chain: Chain
+    epsilon: float
+    maximised: bool
+    table: Annotated[FloatArray, Shape("states", "outputs")]
+    about: Literal["state", "path"] | int | tuple[Label, ...]
+    caps: tuple[float, ...] | None
+    outputs: tuple[Label, ...]
+
+    @classmethod
+    def of(cls, stream: Stream) -> Declared:
+        """Of a stream."""
+        return cls(
+            stream.chain, stream.privacy.epsilon, stream.utility.maximised, stream.table, stream.about,
+            stream.caps, stream.outputs,
+        )  # fmt: skip
+
+    def stream(self) -> Stream:
+        """The stream, of which nothing is released yet."""
+        utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
+        return Stream(self.chain, PML(self.epsilon), utility, self.about, self.caps, self.outputs)
+
+
 def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], Asked]:
     """What is asked about: as it is kept, and as the belief takes it."""
     n = chain.size
@@ -366,6 +398,61 @@ def linear_caps(epsilon: float, steps: int, share: float = 0.0) -> tuple[float, 
             f"there are {steps} steps and a share of {share}: give 1 or more, and one of 0 to 1"
         )
     return tuple(epsilon * (share + (1 - share) * step / steps) for step in range(1, steps + 1))
+
+
+def sweep_caps(
+    chain: Chain,
+    privacy: PML,
+    utility: UtilityLike,
+    steps: int,
+    shares: Iterable[float] = (0.0, 0.25, 0.5, 0.75, 1.0),
+    about: About = "state",
+    runs: int = 50,
+    seed: Any = None,
+) -> dict[float, float]:
+    """The mean loss or gain of a state over so many steps, for schedules of caps that begin with a share.
+
+    Each schedule is `linear_caps(0.9 epsilon, steps, share)`. States are drawn from the chain, the same ones
+    for each schedule, and of each release the expected loss or gain under the belief is taken.
+
+    Args:
+        chain: of the stream.
+        privacy: `PML(epsilon)`.
+        utility: a linear one.
+        steps: how many states.
+        shares: of the cap, what the first release may use; 1 is a constant cap.
+        about: as that of the stream.
+        runs: how many sequences of states are drawn.
+        seed: of the states and the releases.
+
+    Returns:
+        By share.
+
+    Examples:
+        >>> chain = Chain([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]])  # forgets at once: caps only take away
+        >>> found = sweep_caps(chain, PML(0.4), "hamming", 2, (0.5, 1.0), runs=2, seed=1)
+        >>> found[1.0] < found[0.5]
+        True
+    """
+    found: dict[float, float] = {}
+    begun = int(generator(seed).integers(2**62))
+    for share in shares:
+        caps = linear_caps(CAP_SHARE * privacy.epsilon, steps, share)
+        first = Stream(chain, privacy, utility, about, caps)
+        known: dict[tuple[Label, ...], Stream] = {(): first}
+        values = []
+        for run in range(runs):
+            rng, now = generator([begun, run]), first
+            state = int(rng.choice(chain.size, p=chain.initial))
+            for step in range(1, steps + 1):
+                values.append(now.solve().value)
+                told = now.copy()
+                told.release(chain.labels[state], rng)
+                now = known.setdefault(told.history, told)
+                if step < steps:
+                    state = int(rng.choice(chain.size, p=chain.kernel(step)[state]))
+        found[share] = float(np.mean(values))
+    return found
 
 
 def stream_bounds(

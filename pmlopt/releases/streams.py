@@ -7,21 +7,19 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, IntArray, Label, few
 from pmlopt.core.records import Record, Shape, parse_json, plain, read
-from pmlopt.data.chain import Chain
 from pmlopt.data.sampling.categorical import Seed, random_bits
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
-from pmlopt.model.privacy import PML
-from pmlopt.model.utility import ExpectedGain, ExpectedLoss
-from pmlopt.releases.stream import Stream
+from pmlopt.releases.stored import held_alone
+from pmlopt.releases.stream import Declared, Stream
 
-FORMAT = "pmlopt-streams-1"
+FORMAT = "pmlopt-streams-2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,20 +27,14 @@ class StreamsFile(Record):
     """What a file holds: what the streams were declared from, and a tree of what was released.
 
     Attributes:
-        table: (N, M) the gain or loss.
+        first: the stream of a person of whom nothing is released.
         before: (K,) for each release the one before it, counted from 1, or 0.
         told: (K,) its output.
         emitted: (K, N) the chance of the output in each state.
         people: their names, and their last release.
     """
 
-    chain: Chain
-    epsilon: float
-    maximised: bool
-    table: Annotated[FloatArray, Shape("states", "outputs")]
-    about: Literal["state", "path"] | int | tuple[Label, ...]
-    caps: tuple[float, ...] | None
-    outputs: tuple[Label, ...]
+    first: Declared
     before: Annotated[IntArray, Shape("K")]
     told: tuple[Label, ...]
     emitted: Annotated[FloatArray, Shape("K", "states")]
@@ -74,6 +66,7 @@ class Streams:
         PrivacyError: something is released in it.
 
     Examples:
+        >>> from pmlopt import PML, Chain
         >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
         >>> many = Streams(Stream(chain, PML(0.4), "hamming"))
         >>> sorted(many.release({"ann": "home", "bob": "out"}, seed=1))
@@ -186,8 +179,8 @@ class Streams:
         files.ending_of(path, (".json",))
         first = self._at(0)
         held = plain(StreamsFile(
-            first.chain, first.privacy.epsilon, first.utility.maximised, first.table, first.about, first.caps,
-            first.outputs, np.array(self._before, dtype=np.int64), tuple(output for output, _ in self._told),
+            Declared.of(first), np.array(self._before, dtype=np.int64),
+            tuple(output for output, _ in self._told),
             np.array([emits for _, emits in self._told]).reshape(-1, first.chain.size),
             tuple(self._place.items()),
         ))  # fmt: skip
@@ -207,9 +200,7 @@ class Streams:
         if content.get("digest") != _digest(content.get("streams")):
             raise FileFormatError(f"{path}: was changed: its digest is another one")
         held = read(StreamsFile, content["streams"], f"{path}: streams")
-        kind = ExpectedGain if held.maximised else ExpectedLoss
-        privacy, utility = PML(held.epsilon), kind(held.table)
-        many = cls(Stream(held.chain, privacy, utility, held.about, held.caps, held.outputs))
+        many = cls(held.first.stream())
         for place, output, emits in zip(held.before.tolist(), held.told, held.emitted, strict=True):
             stream = many._at(place).copy()
             stream.take(output, emits)
@@ -228,6 +219,7 @@ class Streams:
         Examples:
             >>> import tempfile
             >>> from pathlib import Path
+            >>> from pmlopt import PML, Chain
             >>> path = Path(tempfile.mkdtemp()) / "streams.json"
             >>> chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]])
             >>> Streams(Stream(chain, PML(0.4), "hamming")).save(path)
@@ -236,9 +228,5 @@ class Streams:
             >>> Streams.load(path).stream("ann").history == (output,)
             True
         """
-        with files.alone(path):
-            many = cls.load(path)
-            before = len(many._told), dict(many._place)
+        with held_alone(path, cls.load, lambda many: (len(many._told), dict(many._place))) as many:
             yield many
-            if (len(many._told), many._place) != before:
-                many.save(path)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from releases.test_stream import random_chain
 
 from pmlopt import PML, Chain, Stream
-from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.releases import Crowd, linear_caps
+
+CHAIN = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
 
 
 def moved(rng: np.random.Generator, chain: Chain, states: np.ndarray, time: int) -> np.ndarray:
@@ -74,6 +78,30 @@ def test_draws_have_the_law_of_the_mechanism_and_repeat_with_the_seed() -> None:
             chance = law.matrix[law.inputs.index(1), column]
             assert drawn.count(output) / len(same) == pytest.approx(chance, abs=4 / len(same) ** 0.5)
     assert told[0] == Crowd(Stream(chain, PML(0.8), "hamming"), 3000, 2).release([0] * 3000, 1).tolist()
+
+
+def test_a_file_holds_the_crowd_and_goes_on_from_it(tmp_path: Path) -> None:
+    path, first = tmp_path / "crowd.npz", Stream(CHAIN, PML(0.8), "hamming", caps=[0.3, 0.6])
+    crowd = Crowd(first, 5, 2)
+    crowd.save(path)
+    for time in range(3):
+        states = ["home", "out", "home", "out", "home"]
+        told = crowd.release(states, time)
+        with Crowd.open(path) as stored:
+            assert stored.release(states, time).tolist() == told.tolist()
+    again = Crowd.load(path)
+    assert again.levels.tolist() == crowd.levels.tolist()
+    assert [again.history(person) for person in range(5)] == [crowd.history(person) for person in range(5)]
+    before = path.read_bytes()
+    with pytest.raises(MechanismError), Crowd.open(path) as stored:
+        stored.release(["nowhere"] * len(stored.release(states)))
+    assert path.read_bytes() == before
+    for broken in (before[:-30], before.replace(b"pmlopt-crowd", b"pmlopt-other"), b""):
+        path.write_bytes(broken)
+        with pytest.raises(FileFormatError):
+            Crowd.load(path)
+    with pytest.raises(FileFormatError):
+        crowd.save(tmp_path / "crowd.json")
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, Chain, Stream
+from pmlopt.core import files
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.releases import Streams, linear_caps
 
@@ -66,7 +68,7 @@ def test_a_file_holds_all_of_them(tmp_path: Path) -> None:
     ]
     assert again.release({"p1": "home"}, 5) == many.release({"p1": "home"}, 5)
     text = path.read_text()
-    for changed in (text.replace("0.9", "0.8"), text[:-20], text.replace("pmlopt-streams-1", "other"), "{}"):
+    for changed in (text.replace("0.9", "0.8"), text[:-20], text.replace("pmlopt-streams-2", "other"), "{}"):
         path.write_text(changed)
         with pytest.raises(FileFormatError):
             Streams.load(path)
@@ -81,6 +83,42 @@ def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     with pytest.raises(MechanismError), Streams.open(path) as stored:
         stored.release({**stored.release({"a": "home"}, seed=3), "b": "no state"})
     assert path.read_bytes() == before
+
+
+def test_an_interrupted_block_counts_nothing_and_lets_the_next_one_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "streams.json"
+    begun().save(path)
+    before = path.read_bytes()
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    for place, name in ((Streams, "release"), (files, "write_whole")):
+        with monkeypatch.context() as patched:
+            patched.setattr(place, name, interrupted)
+            with pytest.raises(KeyboardInterrupt), Streams.open(path) as stored:
+                stored.release({"ann": "home"}, 1)
+        assert path.read_bytes() == before
+        assert not list(tmp_path.glob("*.lock"))
+    with Streams.open(path) as stored:
+        told = stored.release({"ann": "home"}, 1)
+    assert Streams.load(path).stream("ann").history == (told["ann"],)
+
+
+def test_two_writers_wait_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "streams.json"
+    begun().save(path)
+
+    def write(who: str) -> None:
+        for _ in range(3):
+            with Streams.open(path) as stored:
+                stored.release({who: "home", "both": "out"})
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(write, ["ann", "bob"]))
+    assert len(Streams.load(path).stream("both").history) == 6
 
 
 def test_a_state_that_cannot_be_is_refused_for_all() -> None:

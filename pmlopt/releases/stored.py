@@ -1,0 +1,112 @@
+"""Files of what was released: changed by one writer at a time, and arrays with a digest of all they hold."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from pmlopt.core import files
+from pmlopt.errors import FileFormatError
+
+
+class Saved(Protocol):
+    """What has a file."""
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write it."""
+
+
+Held = TypeVar("Held", bound=Saved)
+
+
+@contextmanager
+def held_alone(
+    path: str | os.PathLike[str],
+    load: Callable[[str | os.PathLike[str]], Held],
+    state: Callable[[Held], Any],
+) -> Iterator[Held]:
+    """Read what a file holds, and write it when the block ends if it has changed; nobody else does meanwhile.
+
+    Args:
+        path: of the file.
+        load: reads it.
+        state: what differs once it has changed.
+    """
+    with files.alone(path):
+        held = load(path)
+        before = state(held)
+        yield held
+        if state(held) != before:
+            held.save(path)
+
+
+def digest(about: dict[str, Any], *arrays: Any) -> bytes:
+    """A digest of plain data and of arrays: their shapes, types and numbers."""
+    whole = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
+    for array in arrays:
+        whole.update(f"{array.shape} {array.dtype.str}".encode())
+        whole.update(np.ascontiguousarray(array).data)
+    return whole.digest()
+
+
+def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, Any]) -> str:
+    """Write plain data and arrays, whole or not at all; the digest, which the file holds too."""
+    plain = json.loads(files.json_bytes(about))
+    found = digest(plain, *arrays.values()).hex()
+    told = np.frombuffer(files.json_bytes({**plain, "digest": found}), dtype=np.uint8)
+    stream = io.BytesIO()
+    np.savez(stream, about=told, **arrays)
+    files.write_whole(path, stream.getvalue())
+    return found
+
+
+def digest_of(path: Path) -> str | None:
+    """The digest that a file says it has; None where nothing is there."""
+    if not path.exists():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            return str(json.loads(stored["about"].tobytes())["digest"])
+    except Exception:  # see `read_arrays`
+        return "none"
+
+
+def read_arrays(
+    path: str | os.PathLike[str], what: str, kind: str, version: int
+) -> tuple[dict[str, Any], dict[str, Any], str, int]:
+    """The plain data, the arrays, the digest and the size of a file, which is refused where it was changed.
+
+    Args:
+        path: of the file, which ends in .npz.
+        what: it holds, for messages.
+        kind: its format.
+        version: of the format.
+
+    Raises:
+        FileFormatError: the file is not there, is of another format or version, was cut short or changed.
+    """
+    files.ending_of(path, (".npz",))
+    content = files.read_bytes(path)
+    try:
+        files.check_expansion(path, content)
+        with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        about = json.loads(arrays.pop("about").tobytes())
+        if about["format"] != kind or about["version"] != version:
+            raise ValueError(f"its format is {about['format']!r}, version {about['version']!r}")
+        found = str(about.pop("digest"))
+    except FileFormatError:
+        raise
+    except Exception as cause:  # what zip, npy and json readers raise on foreign bytes has no bounds
+        raise FileFormatError(f"{path}: is not a whole {what} of version {version}: {cause}") from None
+    if found != digest(about, *arrays.values()).hex():
+        raise FileFormatError(f"{path}: was changed after it was written: its digest is another")
+    return about, arrays, found, len(content)
