@@ -343,7 +343,7 @@ def streams() -> Figure:
     above.imshow(np.array(beliefs).T, aspect="auto", origin="lower", cmap="Blues", vmin=0, vmax=1,
                  extent=(0.5, steps + 0.5, -0.5, 2.5))  # fmt: skip
     above.step(times, truth, where="mid", color=RED, linewidth=1.2)
-    above.plot(times, [states.index(output) for output in stream.history], ".", color=GREY)
+    above.plot(times, [states.index(str(output)) for output in stream.history], ".", color=GREY)
     above.set_yticks(range(3), states)
     above.set_title("What is believed before each release (blue), the state (line), what is told (dots)")
     told = stream.worst

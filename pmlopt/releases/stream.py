@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.linear.program import LinearDesign
     from pmlopt.programs.result import Result
 
-About: TypeAlias = Literal["state", "path"] | int | Mapping[Label, Label] | tuple[Label, ...]
+About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
 
 CAP_SHARE = 0.9
 """Of epsilon, the cap where nobody says."""
@@ -355,7 +355,7 @@ def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int |
     """What is asked about: as it is kept, and as the belief takes it."""
     n = chain.size
     if about in ("state", "path"):
-        return about, Asked(chain, int(about == "state"), np.eye(n))  # type: ignore[return-value]
+        return about, Asked(chain, int(about == "state"), np.eye(n))
     if isinstance(about, int):
         if about < 1:
             raise PrivacyError(f"about is {about}: give 'state', 'path' or a number of states in a row")
