@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pmlopt.programs.linear.program import LinearDesign
     from pmlopt.programs.result import Result
 
-About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Label] | tuple[Label, ...]
+About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[Label, ...]
 
 CAP_SHARE = 0.9
 """Of epsilon, the cap where nobody says."""

@@ -66,9 +66,9 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
     assert people.read_bytes() == stored.read_bytes()
     today, levels = tmp_path / "today.arrow", []
     write_table(today, {"who": ["ann", "bob"], "place": ["home", "out"]})
-    drawn = ("--data", today, "--person", "who", "--column", "place", "--seed", 2)
+    daily = ("--data", today, "--person", "who", "--column", "place", "--seed", 2)
     for out in (tmp_path / "out.parquet", tmp_path / "out.csv"):
-        run("stream", "release", stored, *drawn, "-o", out)
+        run("stream", "release", stored, *daily, "-o", out)
         levels.append(Streams.load(stored).level)
         with open_table(out) as table:
             who, place = texts_in(table, ["who", "place"])
@@ -78,7 +78,7 @@ def test_tables_may_be_parquet_or_arrow_and_have_times(stored: Path, tmp_path: P
     before = stored.read_bytes()
     assert (
         "not written in that format"
-        in run("stream", "release", stored, *drawn, "-o", tmp_path / "out.xlsx", code=2).output
+        in run("stream", "release", stored, *daily, "-o", tmp_path / "out.xlsx", code=2).output
     )
     assert stored.read_bytes() == before
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from oracles.streams import KINDS, enumerated, followed, random_chain
 from pmlopt import LDP, PML, ExpectedLoss, Ledger, Mechanism, Prior
 from pmlopt.data.chain import Chain
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
-from pmlopt.releases.belief import ExactBelief
+from pmlopt.releases.belief import ExactBelief, Values
 from pmlopt.releases.stream import Stream, linear_caps
 
 
@@ -89,9 +89,10 @@ def after_other_releases(rng: np.random.Generator, steps: int, about: Any) -> St
     return stream
 
 
-def pasts_of(stream: Stream) -> Any:
-    """The values of the past whose bounds are kept."""
-    return cast("ExactBelief", stream._belief).pasts
+def pasts_of(stream: Stream) -> tuple[Values, ...]:
+    """The past values that still count."""
+    assert isinstance(stream._belief, ExactBelief)
+    return stream._belief.pasts
 
 
 @pytest.mark.parametrize("about", ["state", 2])
@@ -99,16 +100,15 @@ def test_bounds_that_are_left_out_hold_whatever_is_released(about: Any) -> None:
     rng, loose = np.random.default_rng(17), 0
     for _ in range(20):
         stream = after_other_releases(rng, 5, about)
-        law, requirement = stream.law, stream.requirement
-        for past in pasts_of(stream):
+        law, requirement, pasts = stream.law, stream.requirement, pasts_of(stream)
+        for past in pasts:
             given = past.joint / past.joint.sum(axis=1, keepdims=True)
             for row, lift in zip(given, past.lifts, strict=True):
                 most = requirement.relaxation(
                     law, (row / law.pmf)[:, None]
                 )  # the largest ratio that is allowed
                 assert most * lift <= math.exp(stream.privacy.epsilon) * (1 + 1e-9)
-        bounds = sum(len(past.lifts) for past in pasts_of(stream))
-        loose += bounds > np.size(getattr(requirement, "epsilon", 0))
+        loose += sum(len(past.lifts) for past in pasts) > np.size(getattr(requirement, "epsilon", 0))
     assert loose > 10  # the rules leave something out
 
 

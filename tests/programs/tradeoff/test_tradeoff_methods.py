@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pmlopt import distortion_leakage, leakage_distortion, solve, solvers_for
+from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import ModularSum, Quadratic
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import Restart
