@@ -59,7 +59,8 @@ class Stream:
         caps: the levels up to which the first, second, ... release may go, in nats, the last one from then
             on; left out, 0.9 epsilon (see `linear_caps`). Of a value that is at the cap a release may use a
             tenth of what is left of epsilon. Values of the past fall away, and cost no time, once all that
-            can still be told of them is within epsilon.
+            can still be told of them is within epsilon. A bound that no release can
+            break is left out from then on, so that of what it bounds a cap says nothing and epsilon holds.
         outputs: as those of `design`.
 
     Raises:
