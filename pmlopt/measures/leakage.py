@@ -267,9 +267,14 @@ def norms_from(centre: FloatArray, matrix: FloatArray, alpha: float) -> FloatArr
     That is `e^((alpha-1)/alpha D_alpha(P[x] || t))`.
     """
     occurs = centre > 0
-    ratios = matrix[:, occurs] / centre[occurs]
-    top = ratios.max(axis=1, keepdims=True)
-    return np.asarray(top[:, 0] * ((ratios / top) ** alpha @ centre[occurs]) ** (1 / alpha))
+    return norms(centre[occurs], (matrix[:, occurs] / centre[occurs]).T, alpha)
+
+
+def norms(weights: FloatArray, columns: FloatArray, order: float) -> FloatArray:
+    """(M,) `(sum_x w[x] v[x]^order)^(1/order)` of columns v >= 0."""
+    top = columns.max(axis=0)
+    shares = columns / np.where(top > 0, top, 1.0)
+    return np.asarray(top * (weights @ shares**order) ** (1 / order))
 
 
 def surplus(d: FloatArray) -> FloatArray:

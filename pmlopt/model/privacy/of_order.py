@@ -1,4 +1,4 @@
-"""What bounds of a finite order share: the order, moments and norms."""
+"""What bounds of a finite order share: the order, and moments."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, ClassVar
-
-import numpy as np
 
 from pmlopt.core.arrays import FloatArray, nonnegative, real
 from pmlopt.data.prior import Prior
@@ -66,10 +64,3 @@ def moment_of(masses: Sequence[Decimal], entries: Sequence[Decimal], alpha: Deci
     """`sum_x mass[x] (v[x] / max v)^alpha` of entries that are not all zero."""
     top, pairs = max(entries), zip(masses, entries, strict=True)
     return sum((mass * (alpha * (entry / top).ln()).exp() for mass, entry in pairs if entry), Decimal(0))
-
-
-def norms(p: FloatArray, matrix: FloatArray, order: float) -> FloatArray:
-    """(M,) `(sum_x p[x] v[x]^order)^(1/order)` of columns v >= 0."""
-    top = matrix.max(axis=0)
-    shares = matrix / np.where(top > 0, top, 1.0)
-    return np.asarray(top * (p @ shares**order) ** (1 / order))

@@ -21,7 +21,8 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder, moment_of, norms
+from pmlopt.measures.leakage import norms
+from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder, moment_of
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
 from pmlopt.model.privacy.secret_leakage import NO_MASS, check_secret_prior, member, name_about
 from pmlopt.model.uncertainty import PriorSet
@@ -178,7 +179,7 @@ class RenyiPML(OfOrder):
         return self.proved(prior, gains, self.witness(prior, gains))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """The thresholds of the columns: (M,), where `_worth` is least."""
+        """The thresholds of the columns: (M,), where what `proved` bounds them by is least."""
         p, most, beta = prior.pmf, self.largest_norm(prior), self.alpha / (self.alpha - 1)
         high = gains.max(axis=0)
         low = reach = np.maximum(high - gains.min(axis=0), 1e-300)
@@ -193,9 +194,8 @@ class RenyiPML(OfOrder):
             middle = (low + high) / 2
             rising = _slope(p, gains, middle, most, beta) > 0
             low, high = np.where(rising, low, middle), np.where(rising, middle, high)
-        return {
-            "thresholds": high
-        }  # exact where it never moved: below it, large norms lift what rounding leaves
+        # exact where it never moved: below it, large norms multiply what rounding leaves
+        return {"thresholds": high}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """For any threshold t, `<p g, lam> <= t + K (sum p max(g - t, 0)^beta)^(1/beta)`, by Hoelder's

@@ -14,7 +14,8 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder, moment_of, norms
+from pmlopt.measures.leakage import norms
+from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder, moment_of
 from pmlopt.model.privacy.requirement import Declared, below
 from pmlopt.model.uncertainty.columns import Family
 
