@@ -67,6 +67,7 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
     under = below @ matrix
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log1p(np.maximum(moved / under, -1.0))
+    found[np.ravel(up == 0)] = -np.inf  # of a row of zeros the difference is -1 but for rounding
     return np.where(under > 0, found, np.where(moved > 0, np.inf, -np.inf))
 
 

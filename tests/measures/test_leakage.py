@@ -147,6 +147,13 @@ def test_failure_probability_needs_a_level(epsilon: float) -> None:
         failure_probability([0.5, 0.5], np.eye(2), epsilon)
 
 
+def test_a_numerator_of_zeros_has_the_ratio_zero_whatever_rounds() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        below, matrix = rng.uniform(size=(2, 7)), rng.uniform(0.1, 1, size=(7, 3))
+        assert (log_product_ratios(np.zeros((2, 7)), below, matrix) == -math.inf).all()
+
+
 @given(pairs(tiny=False), st.integers(0, 2**32 - 1))
 def test_ratios_of_products_are_those_of_fractions(pair: tuple[FloatArray, FloatArray], seed: int) -> None:
     # numerators and denominators with other sums than one another, so that the least entry does not cancel
