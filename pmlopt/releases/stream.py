@@ -153,10 +153,6 @@ class Stream:
             >>> round(stream.level, 3), round(stays.level, 3)
             (0.36, 0.633)
         """
-        if len(self._released) < len(self._levels):
-            raise PrivacyError(
-                "several histories are pooled in the stream: their older outputs are not known"
-            )
         if chain.labels != self.chain.labels:
             raise MechanismError(
                 f"the other chain has the states {few(chain.labels)}: give one on the same states"
