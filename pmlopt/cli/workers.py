@@ -68,7 +68,7 @@ def _client(address: str) -> Iterator[Executor]:
 
 @contextmanager
 def _processes(number: int) -> Iterator[Executor]:
-    """Processes that start afresh."""
+    """A pool of processes, each of which starts a Python of its own."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 

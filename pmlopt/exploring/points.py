@@ -12,7 +12,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.measures.posterior import OutcomeTells, what_outcomes_tell
 
-RARE = 1e-9
+LEAST_PROBABILITY = 1e-9
 """The probability up to which an outcome counts as one that does not occur, where points are compared."""
 
 ALIKE = 1e-6
@@ -66,9 +66,9 @@ class Part:
 
     @property
     def occurring(self) -> BoolArray:
-        """(M,) which outcomes have a probability above `RARE`, for some letter where there is no prior."""
+        """(M,) which outcomes are likelier than `LEAST_PROBABILITY`; for some letter if no prior is known."""
         law = self.matrix.max(axis=0) if self.prior is None else self.prior @ self.matrix
-        return np.asarray(law > RARE)
+        return np.asarray(law > LEAST_PROBABILITY)
 
 
 @dataclass(frozen=True, eq=False)

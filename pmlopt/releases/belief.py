@@ -151,7 +151,7 @@ class ExactBelief:
 
     @classmethod
     def begun(cls, asked: Asked) -> ExactBelief:
-        """That before any release."""
+        """The belief before any release, about what is asked."""
         first = asked.chain.initial
         peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
         return cls(asked, 1, first, (_present(1, asked, window),), window, peaks, -math.inf)

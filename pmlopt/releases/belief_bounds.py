@@ -15,7 +15,7 @@ from pmlopt.releases.belief import RARE, Released, budgets, log_of
 ROUNDING = 1e-14
 """The share of a sum that rounding may have taken for slack; what is slack may be left out."""
 
-KEPT = 50
+OPEN_STEPS = 50
 """Steps after which a value is left out where epsilon bounds what will ever be told of it."""
 
 
@@ -64,7 +64,7 @@ class BoundedBelief:
 
     @classmethod
     def begun(cls, chain: Chain, epsilon: float) -> BoundedBelief:
-        """That before any release."""
+        """The belief before any release: the law of the first state, and its values."""
         first, none = chain.initial, np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
@@ -159,7 +159,9 @@ class BoundedBelief:
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.where(over < 0, over / high, np.where(over > 0, math.inf, 0.0))
         ends = np.where(high > 0, ends, -math.inf).max(axis=1) + math.exp(self.epsilon)
-        done = ends <= np.where(self.times > self.time - KEPT, lifts * (1 + 1e-12), math.exp(self.epsilon))
+        done = ends <= np.where(
+            self.times > self.time - OPEN_STEPS, lifts * (1 + 1e-12), math.exp(self.epsilon)
+        )
         kept, settled = ~done, max(self.level, log_of(ends[done].max(initial=0.0)))
         moved = replace(
             self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],

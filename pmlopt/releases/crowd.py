@@ -31,7 +31,7 @@ VERSION = 1
 CHUNK = 4096
 """Histories that are looked at at once."""
 
-KEPT = 8
+EXACT_STEPS = 8
 """Steps for which a value is kept of which nothing more can be told than epsilon: its level is then exact."""
 
 DIRECTIONS = 16
@@ -88,7 +88,7 @@ class _Histories:
 
 @dataclass(frozen=True)
 class _Plan:
-    """What is released next.
+    """The designs of the next release, and how much of them each history takes.
 
     Attributes:
         group: (H,) the design of each history.
@@ -160,12 +160,12 @@ class Crowd:
 
     @property
     def chain(self) -> Chain:
-        """That of each."""
+        """The chain over which each person moves."""
         return self._first.chain
 
     @property
     def people(self) -> int:
-        """How many there are."""
+        """How many people there are."""
         return len(self._histories.place)
 
     @property
@@ -185,7 +185,7 @@ class Crowd:
 
     @property
     def level(self) -> float:
-        """The largest of `levels`."""
+        """The most that was told of anybody, in nats."""
         return float(np.log(self._histories.level.max()))
 
     def history(self, person: int) -> tuple[Label, ...]:
@@ -415,7 +415,7 @@ class Crowd:
             with np.errstate(divide="ignore", invalid="ignore"):
                 quotients = np.where(law[rows, None] > 0, over[rows] / law[rows, None], -math.inf)
             ends[rows] = factor + quotients.max(axis=2)
-        done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - KEPT)
+        done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - EXACT_STEPS)
         settled = np.maximum(now.settled[before], ends[:, done].max(axis=1, initial=0.0))
         moved = replace(
             now, time=now.time + 1, prior=now.prior @ kernel, law=law, times=now.times[~done],

@@ -41,7 +41,7 @@ from pmlopt.releases.ledger_file import (
     levels_of,
     log_lifts,
 )
-from pmlopt.releases.stored import digest_of
+from pmlopt.releases.stored import written_digest
 
 
 class StoredLedger:
@@ -141,7 +141,7 @@ class StoredLedger:
     def _write(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger, and then publish what is to be: its names are in the file until that is done."""
         place = Path(path).resolve()
-        if digest_of(place) != self._seen.get(place):
+        if written_digest(place) != self._seen.get(place):
             raise FileFormatError(
                 f"{path}: is not what this ledger was read from: another release may be recorded in it; read "
                 "it again and record in that (`Ledger.open` does both), or give another name"

@@ -18,10 +18,10 @@ from pmlopt.errors import FileFormatError
 
 
 class Saved(Protocol):
-    """What has a file."""
+    """An account that is kept in a file."""
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it."""
+        """Write the account to a file."""
 
 
 Held = TypeVar("Held", bound=Saved)
@@ -68,7 +68,7 @@ def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: di
     return found
 
 
-def digest_of(path: Path) -> str | None:
+def written_digest(path: Path) -> str | None:
     """The digest that a file says it has; None where nothing is there."""
     if not path.exists():
         return None
