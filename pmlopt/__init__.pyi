@@ -14,7 +14,6 @@ from .data.symmetry import CirclePrior as CirclePrior
 from .data.symmetry import IIDPrior as IIDPrior
 from .data.symmetry import InvariantPrior as InvariantPrior
 from .data.symmetry import ProductPrior as ProductPrior
-from .exploring import explore as explore
 from .measures import audit as audit
 from .measures import ldp_level as ldp_level
 from .measures import leakage_level as leakage_level
@@ -73,6 +72,7 @@ from .programs.tradeoff.program import leakage_distortion as leakage_distortion
 from .programs.worst_case.program import best_worst_case as best_worst_case
 from .publishing import check as check
 from .publishing import release as release
+from .publishing.exploring import explore as explore
 from .releases import Ledger as Ledger
 from .releases import Stream as Stream
 from .releases import estimation as estimation

@@ -22,7 +22,7 @@ from pmlopt import (
     queries,
     solve,
 )
-from pmlopt.exploring import Exploration
+from pmlopt.publishing.exploring import Exploration
 
 FOLDER = "gallery/explored"
 AGES = list(range(18, 98, 5))

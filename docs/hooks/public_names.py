@@ -31,7 +31,7 @@ TOPICS: dict[str, tuple[str, ...]] = {
         "programs.result",
         "programs.certificate",
         "sweeps",
-        "exploring",
+        "publishing.exploring",
         "verification",
     ),
     "Programs": ("programs",),

@@ -18,7 +18,7 @@ from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
-    from pmlopt.exploring import Exploration
+    from pmlopt.publishing.exploring import Exploration
 
 PRIOR = {"prior_file", "counts_file", "columns", "missing", "delimiter", "encoding"}
 """The options of the prior, which every requirement that is compared shares."""
@@ -90,7 +90,7 @@ def explore_command(
 
 def _of_file(saved: str, person: str | None, epsilons: str | None, options: dict[str, Any]) -> Exploration:
     """Explore a ledger, the stream of a person, or a problem at other levels."""
-    from pmlopt.exploring import explore
+    from pmlopt.publishing.exploring import explore
     from pmlopt.releases import Ledger, Streams
 
     kind = Path(saved).suffix.lower()
@@ -111,7 +111,7 @@ def _of_file(saved: str, person: str | None, epsilons: str | None, options: dict
 def _of_columns(
     asked: Asked, utility: tuple[str, bool], total: float, epsilons: str | None, options: dict[str, Any]
 ) -> Exploration:
-    from pmlopt.exploring import explore
+    from pmlopt.publishing.exploring import explore
 
     asked.check()
     secret = asked.secret
@@ -127,8 +127,8 @@ def _of_prior(
     beside: str | None,
     options: dict[str, Any],
 ) -> Exploration:
-    from pmlopt.exploring import explore
-    from pmlopt.exploring.sources import BESIDE
+    from pmlopt.publishing.exploring import explore
+    from pmlopt.publishing.exploring.sources import BESIDE
 
     prior = asked.prior()
     given = asked.given(prior)
@@ -150,8 +150,8 @@ def _of_prior(
 
 def _copied(asked: Asked, utility: tuple[str, bool], prior: Prior) -> Any:
     """How a point is said again: by the options that were given here."""
-    from pmlopt.exploring.sources import copied_of
     from pmlopt.model.privacy import LDP
+    from pmlopt.publishing.exploring.sources import copied_of
 
     def line(privacy: Any, level: float) -> str:
         beside = privacy is LDP and asked.kind is not LDP

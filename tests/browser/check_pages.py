@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from pmlopt import PML, Chain, Ledger, Prior, Secret, Stream, design, explore, solve
-from pmlopt.exploring import Exploration
+from pmlopt.publishing.exploring import Exploration
 
 HOSTILE = [
     "<img src=x onerror=\"document.title='owned'\">",

@@ -15,7 +15,7 @@ import pytest
 
 from pmlopt import Mechanism, Prior, explore
 from pmlopt.errors import FileFormatError, MissingExtraError
-from pmlopt.exploring import Curve, Exploration, Part, Point, exploration
+from pmlopt.publishing.exploring import Curve, Exploration, Part, Point, exploration
 
 pytest.importorskip("vl_convert")
 

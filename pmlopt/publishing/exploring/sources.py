@@ -15,10 +15,6 @@ from pmlopt.core.files import csv_bytes
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError, SweepError
-from pmlopt.exploring.accounts import of_columns, of_ledger, of_stream
-from pmlopt.exploring.exploration import Exploration
-from pmlopt.exploring.points import Curve, Point
-from pmlopt.exploring.solved import HALF_WIDTH, Answers, answered, point_of
 from pmlopt.model.privacy import LDP, PML, Requirement
 from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.design_program import Outputs
@@ -26,6 +22,10 @@ from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
 from pmlopt.programs.reports.baselines import Measured, measured, randomized_response
 from pmlopt.programs.solving import certify
+from pmlopt.publishing.exploring.accounts import of_columns, of_ledger, of_stream
+from pmlopt.publishing.exploring.exploration import Exploration
+from pmlopt.publishing.exploring.points import Curve, Point
+from pmlopt.publishing.exploring.solved import HALF_WIDTH, Answers, answered, point_of
 from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Row, Sweep
 

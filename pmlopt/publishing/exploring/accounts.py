@@ -14,14 +14,14 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import Seed, random_bits
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError
-from pmlopt.exploring.exploration import Exploration
-from pmlopt.exploring.points import Curve, Part, Point
-from pmlopt.exploring.solved import HALF_WIDTH, answered, facts_of, parts_of
 from pmlopt.measures.posterior import OutcomeTells
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
+from pmlopt.publishing.exploring.exploration import Exploration
+from pmlopt.publishing.exploring.points import Curve, Part, Point
+from pmlopt.publishing.exploring.solved import HALF_WIDTH, answered, facts_of, parts_of
 from pmlopt.releases import Ledger, Stream
 from pmlopt.releases.attributes import attribute_levels
 

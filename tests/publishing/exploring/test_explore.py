@@ -31,10 +31,10 @@ from pmlopt import (
     utility,
 )
 from pmlopt.errors import InputError, PrivacyError, SweepError, UtilityError
-from pmlopt.exploring import Curve, Exploration, Part, Point
-from pmlopt.exploring.solved import Answers
 from pmlopt.programs import best_guaranteed_utility
 from pmlopt.programs.reports.baselines import baselines
+from pmlopt.publishing.exploring import Curve, Exploration, Part, Point
+from pmlopt.publishing.exploring.solved import Answers
 from pmlopt.releases.attributes import attribute_levels
 from pmlopt.releases.estimation import people_needed
 

@@ -17,8 +17,8 @@ import numpy as np
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, Label, shown
 from pmlopt.errors import MissingExtraError
-from pmlopt.exploring.points import Curve, Part, Point
 from pmlopt.programs.reports.pages import MOST_OUTCOMES, STYLE, TOLD
+from pmlopt.publishing.exploring.points import Curve, Part, Point
 
 MOST_ENTRIES = 800_000
 """Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and said."""

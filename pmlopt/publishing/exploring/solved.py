@@ -13,12 +13,12 @@ from pmlopt.core.display import nats, things
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MechanismError, SweepError
-from pmlopt.exploring.points import Part, Point
 from pmlopt.measures.posterior import outcome_warnings
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.reports.pages import warnings_of
 from pmlopt.programs.result import Result
+from pmlopt.publishing.exploring.points import Part, Point
 from pmlopt.releases.estimation import people_needed
 from pmlopt.sweeps import Row, Sweep, sweep
 from pmlopt.verification import load
