@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
@@ -214,13 +215,22 @@ class RatioBound(RatioRequirement):
             raise PrivacyError(f"the pairs are on {self.size} letters, and the prior on {prior.size}")
 
     def ratios(self, weights: Any) -> Ratios:
-        both: Any = np.vstack([self.numerators, self.denominators])
-        unit: float = 1.0
-        if weights.dtype == object:
-            both, unit = whole_numbers(both)
-        sides = [(row, unit) for row in both]
-        half = len(self.numerators)
+        return self._whole if weights.dtype == object else self._floats
+
+    @cached_property
+    def _floats(self) -> Ratios:
+        return self._listed(np.vstack([self.numerators, self.denominators]), 1.0)
+
+    @cached_property
+    def _whole(self) -> Ratios:
+        return self._listed(*whole_numbers(np.vstack([self.numerators, self.denominators])))
+
+    def _listed(self, both: Any, unit: float) -> Ratios:
+        sides, half = [(row, unit) for row in both], len(self.numerators)
         return ratios_of(sides[:half], sides[half:], self.each.tolist())
+
+    def some_columns(self, prior: Prior) -> FloatArray:
+        return self._pairs(prior).toward_letters(prior.pmf)
 
     def __repr__(self) -> str:
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"

@@ -190,6 +190,21 @@ class Ratios:
         factors = sparse.diags_array(np.exp(self.exponents))
         return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
 
+    def toward_letters(self, p: FloatArray) -> FloatArray:
+        """(N, 2 N) columns of mean one: constants of which one entry is raised, or lowered, as far as can be.
+
+        Every pair allows a constant: `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
+        """
+        pairs = self.excesses[0].toarray()
+        spare = -pairs.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(pairs > 0, spare / pairs, np.inf).min(axis=0, initial=np.inf)
+            least = np.where(pairs < 0, spare / pairs, -1.0).max(axis=0, initial=-1.0)
+        steps = np.clip(np.concatenate([most, least]), -1.0, 1 / np.finfo(float).eps)
+        columns = 1 + np.tile(np.eye(self.size), 2) * steps
+        means = p @ columns
+        return np.asarray(columns[:, means > 0] / means[means > 0])
+
     @property
     def room(self) -> float:
         """By how much, in nats, a constant column is within every pair; inf where there is none."""
@@ -269,9 +284,8 @@ class Ratios:
     def prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
         """Multipliers rho (N,) of the rows and weights (K, M) of the pairs, from one linear program.
 
-        For any weights, the least rho[x] that `bounded` leaves nothing of is the largest over the columns of
-        what they leave of the gains of x. A rare letter then counts by its probability: multipliers that a
-        solver found for its row are off by its tolerance over that.
+        The rho are those of `prices_of_rows`: a rare letter then counts by its probability, where multipliers
+        that a solver found for its row are off by its tolerance over that.
 
         Returns:
             None where the program is large, or has no multipliers.
@@ -285,10 +299,14 @@ class Ratios:
             return None
         weights = np.zeros((len(self.exponents), gains.shape[1]))
         weights[told] = priced
+        return self.prices_of_rows(p, gains, weights), weights
+
+    def prices_of_rows(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
+        """(N,) the least multipliers rho of the rows for which `bounded` of `g - rho` leaves nothing."""
         rho = np.zeros(self.size)
         for _ in range(2):  # the second time with what rounding may take off beside rho
             rho = rho + self.left(p, gains - rho[:, None], weights).max(axis=1)
-        return rho, weights
+        return rho
 
     def bounded(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
         """What any (K, M) weights prove that no column collects, with what rounding may have taken off."""

@@ -64,7 +64,7 @@ def witness_of(program: LinearDesign, ratios: Ratios) -> Witness | None:
 def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
     """A small program under ratio bounds in HiGHS, without cvxpy: the same sparse rows, by index arithmetic.
 
-    Its variables are the matrix and the products of its columns with the rows that the bounds share.
+    Its variables are the matrix and the products of its columns with the rows that several bounds share.
     """
     from scipy import sparse
 
@@ -73,10 +73,14 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
     gains = program.prior.pmf[:, None] * program.centred
     scale = float(np.abs(gains).max()) or 1.0
     products = ratios.products(np.eye(n))
-    shared, count = len(products), len(ratios.exponents)
+    pairs = ratios.system(below).tocsc()
+    several = np.bincount(np.append(ratios.above, ratios.below), minlength=n + len(products))[n:] > 1
+    alone = pairs[:, n:][:, ~several] @ products[~several]  # products of one pair are no variables
+    pairs = sparse.hstack([pairs[:, :n] + sparse.csc_array(alone), pairs[:, n:][:, several]])
+    shared, count = int(several.sum()), len(ratios.exponents)
     sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
-    told = sparse.kron(np.hstack([products, -np.eye(shared)]), np.eye(m))
-    rows = [sparse.csr_array(sums), told, sparse.kron(ratios.system(below), np.eye(m))]
+    told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), np.eye(m))
+    rows = [sparse.csr_array(sums), told, sparse.kron(pairs, np.eye(m))]
     matrix = sparse.csc_array(sparse.vstack(rows))
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
     model = highs.columnwise(
@@ -91,11 +95,11 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
     if outcome.state != "point":
         return outcome
     solution = solver.getSolution()
-    duals = np.array(solution.row_dual)
-    weights = np.maximum(-duals[n + shared * m :].reshape(count, m), 0.0) * np.exp(-ratios.exponents)[:, None]
+    duals = np.array(solution.row_dual)[n + shared * m :].reshape(count, m)
+    weights = scale * np.maximum(-duals, 0.0) * np.exp(-ratios.exponents)[:, None]
     found = np.array(solution.col_value[: n * m]).reshape(n, m)
-    multipliers = -scale * duals[:n] / program.prior.pmf
-    return replace(outcome, found=Point(found, multipliers, witness={"weights": scale * weights}))
+    multipliers = ratios.prices_of_rows(program.prior.pmf, program.centred, weights)
+    return replace(outcome, found=Point(found, multipliers, witness={"weights": weights}))
 
 
 def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
