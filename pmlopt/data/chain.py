@@ -92,25 +92,9 @@ class Chain(Record):
             >>> Chain.from_sequences([["a", "a", "b"], ["b", "a", "a"]], 1.0).kernels[0].round(12).tolist()
             [[0.6, 0.4], [0.666666666667, 0.333333333333]]
         """
-        seen = [list(states) for states in sequences]
         more = nonnegative(smoothing, "what is added to counts", PriorError)
-        every: Any = {state for states in seen for state in states} if labels is None else labels
-        try:
-            names = labels_of(sorted(every) if labels is None else every, None, "the states", PriorError)
-        except TypeError:
-            raise PriorError("the states have no order: give labels=") from None
-        place = {label: k for k, label in enumerate(names)}
-        strange = next((state for states in seen for state in states if state not in place), None)
-        if strange is not None or not any(seen):
-            raise PriorError(
-                "there are no states" if strange is None else f"{strange!r} is none of {few(names)}"
-            )
-        firsts = np.full(len(names), more)
-        moves = np.full((len(names), len(names)), more)
-        np.add.at(firsts, [place[states[0]] for states in seen if states], 1)
-        pairs = [(place[a], place[b]) for states in seen for a, b in pairwise(states)]
-        if pairs:
-            np.add.at(moves, tuple(np.array(pairs).T), 1)
+        names, firsts, moves = counted_moves(sequences, labels)
+        firsts, moves = firsts + more, moves + more
         left = moves.sum(axis=1)
         if not left.all():
             raise PriorError(
@@ -167,6 +151,32 @@ class Chain(Record):
         if rank < self.size:
             raise PriorError("the chain has several stationary laws: some states cannot reach the others")
         return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
+
+
+def counted_moves(
+    sequences: Iterable[Sequence[Label]], labels: Iterable[Label] | None = None
+) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
+    """The states, (N,) how many people are in each first, and (N, N) how often each moves to each.
+
+    Raises:
+        PriorError: a state is not among the labels, or there are none.
+    """
+    seen = [list(states) for states in sequences]
+    every: Any = {state for states in seen for state in states} if labels is None else labels
+    try:
+        names = labels_of(sorted(every) if labels is None else every, None, "the states", PriorError)
+    except TypeError:
+        raise PriorError("the states have no order: give labels=") from None
+    place = {label: k for k, label in enumerate(names)}
+    strange = next((state for states in seen for state in states if state not in place), None)
+    if strange is not None or not any(seen):
+        raise PriorError("there are no states" if strange is None else f"{strange!r} is none of {few(names)}")
+    firsts, moves = np.zeros(len(names)), np.zeros((len(names), len(names)))
+    np.add.at(firsts, [place[states[0]] for states in seen if states], 1)
+    pairs = [(place[a], place[b]) for states in seen for a, b in pairwise(states)]
+    if pairs:
+        np.add.at(moves, tuple(np.array(pairs).T), 1)
+    return names, firsts, moves
 
 
 def _within(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:

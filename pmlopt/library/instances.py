@@ -31,6 +31,7 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 from pmlopt.programs.worst_case.program import best_guaranteed_utility, best_worst_case
+from pmlopt.releases.stream import next_release
 
 Basis = Literal["theorem", "derived", "published", "regression"]
 Relation = Literal["==", "<=", ">="]
@@ -45,6 +46,7 @@ BUILDERS: Mapping[str, Callable[..., Program[Any]]] = {
     for builder in (
         design, worst_case_utility, least_leakage, best_worst_case, best_guaranteed_utility, envelope,
         failure_after_processing, envelope_design, record_leakage, leakage_distortion, distortion_leakage,
+        next_release,
     )
 }  # fmt: skip
 """The builders that a problem file may name; its parameters are theirs."""

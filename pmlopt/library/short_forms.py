@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.records import COUNT, INFINITE, Given, Range, Shape
+from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.secret import Secret
@@ -154,6 +155,7 @@ Matrix: TypeAlias = Annotated[FloatArray, Shape("letters", "outputs")]
 FIELDS: Mapping[str, Any] = {
     "secret": Secret,
     "prior": Prior,
+    "chain": Chain,
     "query": Query,
     "mechanism": Mechanism,
     "privacy": Requirement,
@@ -170,5 +172,8 @@ FIELDS: Mapping[str, Any] = {
     "loss": Matrix,
     "outputs": Count | tuple[Label, ...],
     "constraints": tuple[Constraint, ...],
+    "released": tuple[Label, ...],
+    "about": Literal["state", "path"] | int,
+    "caps": tuple[float, ...],
 }
 """The parameters of builders that a problem file may give, with their types, in the order of reading."""

@@ -15,7 +15,7 @@ from pmlopt.releases.joint import (
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.shuffled import calibrate_shuffled, shuffled_failure, shuffled_level, shuffled_slack
 from pmlopt.releases.split import Split, best_split
-from pmlopt.releases.stream import Stream, linear_caps, stream_bounds, sweep_caps
+from pmlopt.releases.stream import Stream, linear_caps, next_release, stream_bounds, sweep_caps
 from pmlopt.releases.streams import Streams
 
 __all__ = [
@@ -40,6 +40,7 @@ __all__ = [
     "level_beside",
     "level_in_clear",
     "linear_caps",
+    "next_release",
     "shuffled_failure",
     "shuffled_level",
     "shuffled_slack",

@@ -318,6 +318,38 @@ class Stream:
         self._belief, self._solved = told.belief, None
 
 
+def next_release(
+    chain: Chain,
+    privacy: PML,
+    utility: UtilityLike,
+    released: Iterable[Label] = (),
+    about: About = "state",
+    caps: Iterable[float] | None = None,
+    outputs: Outputs = None,
+) -> LinearDesign:
+    """The design of a stream's release after some outputs, each of which was drawn from the optimal design.
+
+    Args:
+        chain: the secret; see `Stream` for all but `released`.
+        privacy: `PML(epsilon)`.
+        utility: of a state and its output.
+        released: the outputs so far.
+        about: what is protected.
+        caps: levels up to which releases may go.
+        outputs: their labels.
+
+    Examples:
+        >>> from pmlopt import PML, solve
+        >>> chain = Chain([0.5, 0.5], np.eye(2))
+        >>> round(solve(next_release(chain, PML(0.4), "hamming", [0], caps=[0.2, 0.4])).value, 6)
+        0.254088
+    """
+    stream = Stream(chain, privacy, utility, about, caps, outputs)
+    for output in released:
+        stream.record(output)
+    return stream.program()
+
+
 @dataclass(frozen=True, eq=False)
 class Declared(Record):
     """What a stream was declared from, as files hold it.

@@ -230,7 +230,19 @@ class RatioBound(RatioRequirement):
         return ratios_of(sides[:half], sides[half:], self.each.tolist())
 
     def some_columns(self, prior: Prior) -> FloatArray:
-        return self._pairs(prior).toward_letters(prior.pmf)
+        """Constants of which one entry is raised, or lowered, as far as can be.
+
+        Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
+        """
+        pairs = self._floats.excesses[0].toarray()
+        spare = -pairs.sum(axis=1, keepdims=True)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            most = np.where(pairs > 0, spare / pairs, np.inf).min(axis=0)
+            least = np.where(pairs < 0, spare / pairs, -1.0).max(axis=0)
+        steps = np.clip(np.concatenate([most, least]), -1.0, 1 / np.finfo(float).eps)
+        columns = 1 + np.tile(np.eye(self.size), 2) * steps
+        means = prior.pmf @ columns
+        return np.asarray(columns[:, means > 0] / means[means > 0])
 
     def __repr__(self) -> str:
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"

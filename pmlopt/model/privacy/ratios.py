@@ -190,21 +190,6 @@ class Ratios:
         factors = sparse.diags_array(np.exp(self.exponents))
         return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
 
-    def toward_letters(self, p: FloatArray) -> FloatArray:
-        """(N, 2 N) columns of mean one: constants of which one entry is raised, or lowered, as far as can be.
-
-        Every pair allows a constant: `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
-        """
-        pairs = self.excesses[0].toarray()
-        spare = -pairs.sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.where(pairs > 0, spare / pairs, np.inf).min(axis=0, initial=np.inf)
-            least = np.where(pairs < 0, spare / pairs, -1.0).max(axis=0, initial=-1.0)
-        steps = np.clip(np.concatenate([most, least]), -1.0, 1 / np.finfo(float).eps)
-        columns = 1 + np.tile(np.eye(self.size), 2) * steps
-        means = p @ columns
-        return np.asarray(columns[:, means > 0] / means[means > 0])
-
     @property
     def room(self) -> float:
         """By how much, in nats, a constant column is within every pair; inf where there is none."""

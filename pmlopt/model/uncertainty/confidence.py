@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, real, subset_sums, whole
+from pmlopt.data.chain import Chain, counted_moves
 from pmlopt.data.prior import Prior, PriorLike, as_prior, counted
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.boxes import Box
@@ -304,6 +305,49 @@ def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: f
         return Box([1.0], [1.0], share, labels)
     lower, upper = _intervals(seen, share / 2 if size == 2 else share / (2 * size))
     return Box(lower, upper, share, labels)
+
+
+def confidence_chain(
+    sequences: Iterable[Sequence[Label]],
+    delta: float,
+    smoothing: float = 0.5,
+    labels: Iterable[Label] | None = None,
+) -> Chain:
+    """The chain of counted moves within bounds that hold the true kernel, except with probability delta.
+
+    How often a state is left depends on where its moves lead, so that an interval for a fixed number of moves
+    would promise too much. Those of Clopper and Pearson hold here for every number of moves up to the K that
+    are counted in all, each end with `delta / (2 N^2 K)`. The law of the first state is taken as known.
+
+    Args:
+        sequences: the states of each person, in their order in time, of lengths that were fixed before.
+        delta: in (0, 1), over the sequences.
+        smoothing: as that of `Chain.from_sequences`.
+        labels: the states; without them those that occur, of which the bounds then know that no other does.
+
+    Raises:
+        PriorError: as `Chain.from_sequences`.
+        PrivacyError: delta is outside (0, 1).
+
+    Source: [clopper1934confidence], and a sum over the numbers of moves.
+
+    Examples:
+        >>> chain = confidence_chain([["a", "b"] * 50], 0.05)
+        >>> round(float(chain.over[0, 0, 0, 1]), 3)  # (0.05 / (2 * 4 * 99))^(1/50): all fifty moves lead to b
+        0.824
+    """
+    seen = [list(states) for states in sequences]
+    chain = Chain.from_sequences(seen, smoothing, labels)
+    _, _, moves = counted_moves(seen, chain.labels)
+    tail = probability(delta) / (2 * moves.size * max(1.0, moves.sum()))
+    known = moves.sum(axis=1) > 0
+    ends = np.stack([np.zeros(moves.shape), np.ones(moves.shape)])
+    rest = moves[known].sum(axis=1, keepdims=True) - moves[known]
+    found = binomial_intervals(moves[known].ravel(), rest.ravel(), tail)
+    ends[:, known] = np.stack(found).reshape(2, *rest.shape)
+    kernel = chain.kernels[0]
+    over = (np.minimum(ends[0], kernel), np.maximum(ends[1], kernel))
+    return Chain(chain.initial, kernel, chain.labels, over)
 
 
 def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
