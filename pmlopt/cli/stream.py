@@ -31,7 +31,10 @@ def new_stream(
     person: Annotated[str, Opt("The column of DATA that says whose row it is.")],
     column: Annotated[str, Opt("The column with the states.")],
     epsilon: Annotated[float, Opt("What all releases may tell of each state, in nats.")],
-    output: Annotated[Path, Opt("The streams to write (.json).", "-o/--output", TARGET)],
+    output: Annotated[
+        Path,
+        Opt("The streams to write (.json); or, for very many people, a crowd (.npz).", "-o/--output", TARGET),
+    ],
     time: Annotated[
         str | None, Opt("The column with the times; left out, earlier rows stand above later ones.")
     ] = None,
@@ -41,22 +44,29 @@ def new_stream(
     caps: Annotated[
         str | None, Opt("Levels up to which the first releases may go, with commas between.")
     ] = None,
+    designs: Annotated[int, Opt("Of a crowd: how many designs there are at each step, at most.")] = 32,
 ) -> None:
     """Begin streams for a chain that is counted in DATA.
 
-    DATA (CSV, Parquet or Arrow) has a row for each person and time. Nothing of it is released.
+    DATA (CSV, Parquet or Arrow) has a row for each person and time. Nothing of it is released. A crowd
+    is of the people in DATA, of whom each has a state at each step.
     """
     from pmlopt.data.chain import Chain
     from pmlopt.data.tables import state_sequences
     from pmlopt.model.privacy import PML
-    from pmlopt.releases import Stream, Streams
+    from pmlopt.releases import Crowd, Stream, Streams
 
     files.check_target(output)
+    ending = files.ending_of(output, (".json", ".npz"))
     paths = state_sequences(data, person, column, time, form.form)
     chain = Chain.from_sequences(paths, smoothing)
     what: Any = int(about) if about.isdecimal() else about
     levels = None if caps is None else read_numbers(caps, "--caps")
-    Streams(Stream(chain, PML(epsilon), utility, what, levels)).save(output)
+    first = Stream(chain, PML(epsilon), utility, what, levels)
+    if ending == ".npz":
+        Crowd(first, dict.fromkeys(form.texts(data, [person])[0]), designs).save(output)
+    else:
+        Streams(first).save(output)
     say(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")
 
 
@@ -79,7 +89,6 @@ def release_states(
     What is printed, or written, is what may be published; the account is written first.
     """
     from pmlopt.data.tables.writing import sink_of, write_table
-    from pmlopt.releases import Streams
 
     if (state is None) == (data is None) or (data is None) != (column is None and output is None):
         raise InputError("give --state, or --data FILE with --column NAME and --output FILE")
@@ -95,12 +104,13 @@ def release_states(
     twice = next((who for who, number in Counter(who for who, _ in rows).items() if number > 1), None)
     if twice is not None:
         raise InputError(f"{data}: {twice!r} has two rows: give the state of one time for each person")
-    with Streams.open(file) as many:
+    with _kind_of(file).open(file) as many:
         known = {str(label): label for label in many.fresh.chain.labels}
         strange = next((text for _, text in rows if text not in known), None)
         if strange is not None:
             raise MechanismError(f"the state {strange!r} is none of {', '.join(known)}")
-        told = many.release({who: known[str(text)] for who, text in rows}, seed)
+        states = {who: known[str(text)] for who, text in rows}
+        told = many.release(states, seed)
         level = many.level
     if output is not None:
         write_table(output, {person: list(told), str(column): list(told.values())})
@@ -119,10 +129,11 @@ def show_stream(
     as_json: Json = False,
 ) -> None:
     """Show what was told, of whom and of which time."""
-    from pmlopt.releases import Streams
+    from pmlopt.releases import Crowd
 
-    many = Streams.load(file)
-    levels, epsilon = many.levels, many.fresh.privacy.epsilon
+    many = _kind_of(file).load(file)
+    epsilon = many.fresh.privacy.epsilon
+    levels = many.levels_by_name if isinstance(many, Crowd) else many.levels
     if person is None:
         if as_json:
             people = {str(who): finite(level) for who, level in levels.items()}
@@ -133,7 +144,22 @@ def show_stream(
         return
     if person not in levels:
         raise InputError(f"nothing was released of {person!r}")
-    _show(many.stream(person), as_json)
+    if not isinstance(many, Crowd):
+        _show(many.stream(person), as_json)
+        return
+    history = many.history(many.names.index(person))
+    if as_json:
+        echo_json({"epsilon": epsilon, "level": finite(levels[person]), "history": list(history)})
+        return
+    say(f"{things(len(history), 'release')}; {nats(levels[person])} of {epsilon:g} are told")
+    print_table(["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)])
+
+
+def _kind_of(file: Path) -> Any:
+    """The class of the streams in a file."""
+    from pmlopt.releases import Crowd, Streams
+
+    return Crowd if file.suffix.lower() == ".npz" else Streams
 
 
 def _show(stream: Stream, as_json: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -12,7 +12,7 @@ from typing import Any, Self
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, IntArray, Label, label_array, subset_of
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, label_array, labels_of, subset_of
 from pmlopt.core.display import things
 from pmlopt.core.records import Context, plain, read
 from pmlopt.data.chain import Chain
@@ -124,7 +124,7 @@ class Crowd:
 
     Args:
         first: the stream of somebody of whom nothing is released, about each state, over a known chain.
-        people: how many; they are numbered from 0.
+        people: their names, or how many there are; then they are numbered from 0.
         designs: how many there are at each step, at most.
 
     Raises:
@@ -140,20 +140,24 @@ class Crowd:
         True
     """
 
-    def __init__(self, first: Stream, people: int, designs: int = 32) -> None:
+    def __init__(self, first: Stream, people: int | Iterable[Label], designs: int = 32) -> None:
         if first.history or first.about != "state" or first.chain.over is not None:
             raise PrivacyError(
                 "a crowd begins with a stream of which nothing is released, about each state, over a chain "
                 "without bounds on its kernels"
             )
-        if people < 1 or designs < 1:
-            raise PrivacyError(f"there are {people} people and {designs} designs: give one or more of each")
+        number, names = (people, None) if isinstance(people, int) else (None, people)
+        self.names = labels_of(names, number, "the people", PrivacyError)
+        if not self.names or designs < 1:
+            raise PrivacyError(
+                f"there are {len(self.names)} people and {designs} designs: give one or more of each"
+            )
         self._first, self._designs = first.copy(), designs
         n = first.chain.size
         none = np.zeros(0, dtype=np.int64)
         self._histories = _Histories(
             1, first.chain.initial, first.chain.initial[None], none, none, np.zeros((1, 0, n)),
-            np.zeros(1), np.ones(1), np.zeros(people, dtype=np.int64),
+            np.zeros(1), np.ones(1), np.zeros(len(self.names), dtype=np.int64),
         ).with_present(first.privacy.epsilon)  # fmt: skip
         self._told: list[IntArray] = []
         self._plan: _Plan | None = None
@@ -184,6 +188,16 @@ class Crowd:
         return np.asarray(np.log(self._histories.level)[self._histories.place])
 
     @property
+    def levels_by_name(self) -> dict[Label, float]:
+        """The same by the names of people."""
+        return dict(zip(self.names, self.levels.tolist(), strict=True))
+
+    @property
+    def fresh(self) -> Stream:
+        """The stream of somebody of whom nothing is released yet."""
+        return self._first.copy()
+
+    @property
     def level(self) -> float:
         """The most that was told of anybody, in nats."""
         return float(np.log(self._histories.level.max()))
@@ -192,21 +206,30 @@ class Crowd:
         """The outputs of a person."""
         return tuple(self._first.outputs[int(column[person])] for column in self._told)
 
-    def release(self, states: Iterable[Label], seed: Seed = None) -> Any:
+    def release(self, states: Iterable[Label] | Mapping[Label, Label], seed: Seed = None) -> Any:
         """Draw the next output of each person from the state, and take note of it.
 
         Args:
-            states: of all people, in their order.
+            states: of all people, by their names, or in their order.
             seed: for tests.
 
         Returns:
-            (people,) the outputs.
+            The outputs, by the names or in the order that the states have.
 
         Raises:
-            MechanismError: there are more or fewer states than people, or somebody cannot be in that state.
+            MechanismError: somebody has no state, or cannot be in it, or a state is nobody's.
             PrivacyError: the chain has ended.
         """
         now = self._histories
+        if isinstance(states, Mapping):
+            known = set(self.names)
+            unknown = next((who for who in states if who not in known), None)
+            missing = next((who for who in self.names if who not in states), None)
+            if len(states) != self.people or missing is not None:
+                wrong = f"{missing!r} has no state" if unknown is None else f"{unknown!r} is none of them"
+                raise MechanismError(f"{wrong}: give the state of each of the people of the crowd")
+            told = self.release([states[who] for who in self.names], seed)
+            return dict(zip(self.names, told.tolist(), strict=True))
         rows = np.asarray(letters_at(self.chain.labels, states))
         if len(rows) != self.people:
             raise MechanismError(
@@ -256,6 +279,7 @@ class Crowd:
         about = {
             "format": FORMAT, "version": VERSION, "first": plain(Declared.of(self._first)),
             "designs": self._designs, "time": time,
+            "people": None if isinstance(self.names, Positions) else self.names,
         }  # fmt: skip
         write_arrays(path, about, {**held, "told": told})
 
@@ -270,7 +294,9 @@ class Crowd:
         try:
             first = read(Declared, about["first"], "first", Context(room=size))
             told = arrays.pop("told")
-            crowd = cls(first.stream(), told.shape[1], int(about["designs"]))
+            names = about.get("people")  # files of earlier versions have numbers
+            people = told.shape[1] if names is None else read(tuple[Label, ...], names, "people")
+            crowd = cls(first.stream(), people, int(about["designs"]))
             begun = crowd._histories
             for name, array in arrays.items():
                 kind = getattr(begun, name)

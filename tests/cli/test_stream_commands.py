@@ -11,7 +11,7 @@ from commands import run_fully as run
 from pmlopt import PML, Chain, Stream
 from pmlopt.data.tables import open_table, write_table
 from pmlopt.data.tables.reading import texts_in
-from pmlopt.releases import Streams
+from pmlopt.releases import Crowd, Streams
 
 ROWS = [("p", "home"), ("q", "out"), ("p", "home"), ("q", "out"), ("p", "out"), ("q", "home"), ("p", "out")]
 
@@ -93,3 +93,28 @@ def test_what_cannot_be_meant_is_refused(stored: Path) -> None:
     assert "moves.csv" in run("stream", "show", data, code=2).output
     assert "give --state, or --data" in run("stream", "release", stored, "--person", "a", code=2).output
     assert "nothing was released of 'zoe'" in run("stream", "show", stored, "--person", "zoe", code=2).output
+
+
+def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
+    data, today, out, crowd = (tmp_path / name for name in ("m.csv", "today.csv", "out.csv", "crowd.npz"))
+    data.write_text("who,place\n" + "".join(f"{who},{place}\n" for who, place in ROWS))
+    asked = ("--person", "who", "--column", "place")
+    run("stream", "new", data, *asked, "--epsilon", 0.8, "--designs", 4, "-o", crowd)
+    assert Crowd.load(crowd).names == ("p", "q")
+    today.write_text("who,place\nq,out\np,home\n")
+    daily = ("stream", "release", crowd, "--data", today, *asked, "--seed", 2, "-o", out)
+    assert "2 outputs" in run(*daily).output
+    again = Crowd(Crowd.load(crowd).fresh, ["p", "q"], 4)
+    told = again.release({"p": "home", "q": "out"}, 2)
+    assert out.read_text() == "who,place\n" + "".join(f"{who},{told[who]}\n" for who in ("p", "q"))
+    shown = json.loads(run("stream", "show", crowd, "--json").stdout)
+    assert shown["people"] == again.levels_by_name
+    one = json.loads(run("stream", "show", crowd, "--person", "q", "--json").stdout)
+    assert one == {"epsilon": 0.8, "level": again.levels_by_name["q"], "history": [told["q"]]}
+    assert "1 release" in run("stream", "show", crowd, "--person", "q").output
+    before = crowd.read_bytes()
+    today.write_text("who,place\np,home\n")
+    assert "'q' has no state" in run(*daily, code=2).output
+    today.write_text("who,place\np,home\nq,out\nr,out\n")
+    assert "'r' is none of them" in run(*daily, code=2).output
+    assert crowd.read_bytes() == before
