@@ -185,7 +185,8 @@ class ExactBelief:
         numerators, exponents = np.vstack(rows), np.concatenate(each)
         if not len(exponents):
             return PML(Prior(law).max_leakage)  # whatever is told is within the level
-        return RatioBound(numerators, np.tile(law, (len(exponents), 1)), exponents)
+        asked = _asked(numerators * np.exp(-exponents)[:, None] - law)
+        return RatioBound(numerators[asked], np.tile(law, (int(asked.sum()), 1)), exponents[asked])
 
     @cached_property
     def _ahead(self) -> tuple[Values, ...]:
@@ -252,6 +253,24 @@ class ExactBelief:
         window = (prior, posterior)
         kept.append(_present(self.time + 1, self.asked, window))
         return ExactBelief(self.asked, self.time + 1, law, tuple(kept), window, peaks, level)
+
+
+def _asked(rows: FloatArray) -> BoolArray:
+    """(K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
+
+    Row j follows from row i where `rows_j <= s rows_i` for some s >= 0. Of rows that follow from each other
+    one is asked.
+    """
+    kept = np.ones(len(rows), dtype=bool)
+    above, below = np.where(rows > 0, rows, np.nan), np.where(rows < 0, rows, np.nan)
+    for j, row in enumerate(rows):
+        # s is at least the quotients by positive entries of row i, and at most those by negative ones
+        least = np.fmax.reduce(row / above, axis=1, initial=0.0)
+        most = np.fmin.reduce(row / below, axis=1, initial=np.inf)
+        follows = kept & (least <= most) & ~((rows == 0) & (row > 0)).any(axis=1)
+        follows[j] = False
+        kept[j] = not follows.any()
+    return kept
 
 
 def _present(time: int, asked: Asked, window: tuple[FloatArray, FloatArray]) -> Values:
