@@ -23,7 +23,18 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACK
 
 @cache
 def trees() -> Mapping[Path, ast.Module]:
-    return {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+    """The source of each file, and of a package whose names are declared in a stub the stub."""
+    return {path: declared(path) if lazy(path) else ast.parse(path.read_text("utf-8")) for path in SOURCES}
+
+
+def lazy(path: Path) -> bool:
+    return path.with_suffix(".pyi").is_file() and path.parent != PACKAGE
+
+
+def declared(path: Path) -> ast.Module:
+    """The imports of a stub, with the names of modules in full."""
+    package = ".".join(("pmlopt", *path.relative_to(PACKAGE).parent.parts))
+    return ast.parse(path.with_suffix(".pyi").read_text("utf-8").replace("from .", f"from {package}."))
 
 
 @cache
