@@ -259,3 +259,6 @@ def test_no_module_has_the_name_of_a_public_function() -> None:
     }
     public = {name for name in dir(pmlopt) if not isinstance(getattr(pmlopt, name), ModuleType)}
     assert modules & public == set(), "importing the module would put it in the place of the function"
+    for stub in PACKAGE.glob("*/**/__init__.pyi"):
+        names = set(re.findall(r" as (\w+)$", stub.read_text("utf-8"), re.MULTILINE))
+        assert names & {path.stem for path in stub.parent.iterdir()} == set(), stub
