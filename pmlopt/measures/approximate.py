@@ -520,7 +520,7 @@ def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
 
 
 def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, ...]]:
-    """For each letter its outcomes: (K,) their probabilities, (L, K) those under other laws, and the losses."""
+    """For each letter of its outcomes (K,) the probabilities, (L, K) those of other laws, and the losses."""
     for row in matrix:
         truth, laws = row[row > 0], np.atleast_2d(others)[:, row > 0]
         yield truth, laws, _losses(truth, laws)
