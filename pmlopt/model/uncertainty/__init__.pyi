@@ -13,13 +13,11 @@ from .confidence import weissman_radius as weissman_radius
 from .confidence import weissman_samples as weissman_samples
 from .joint_laws import JointLaws as JointLaws
 from .l1_ball import L1Ball as L1Ball
-from .planning import failure_bound as failure_bound
-from .planning import samples_needed as samples_needed
-from .planning import true_level_with_confidence as true_level_with_confidence
 from .prior_set import LeastMean as LeastMean
 from .prior_set import PriorSet as PriorSet
 from .sensitivity import WorstCase as WorstCase
 from .sensitivity import distance as distance
+from .sensitivity import failure_bound as failure_bound
 from .sensitivity import leakage_capacity as leakage_capacity
 from .sensitivity import leakage_sensitivity as leakage_sensitivity
 from .sensitivity import level_increase_is_attained as level_increase_is_attained
@@ -28,4 +26,6 @@ from .sensitivity import level_needed_at_centre as level_needed_at_centre
 from .sensitivity import level_within_distance as level_within_distance
 from .sensitivity import lipschitz_bound as lipschitz_bound
 from .sensitivity import pointwise_capacity as pointwise_capacity
+from .sensitivity import samples_needed as samples_needed
+from .sensitivity import true_level_with_confidence as true_level_with_confidence
 from .vertices import ConvexHull as ConvexHull

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, probability, real
+from pmlopt.core.arrays import FloatArray, probability, within
 from pmlopt.core.records import Record
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
@@ -84,9 +84,7 @@ class JointLaws(Record):
             >>> near.law.radius, [round(one.radius, 12) for one in near.conditionals]
             (0.1, [0.25, 0.166666666667])
         """
-        size = real(radius, "the radius", PrivacyError)
-        if not 0 < size <= 2:
-            raise PrivacyError(f"the radius is {size:g}: give one in (0, 2]; without one leave `over` out")
+        size = within(radius, "(0, 2]", "the radius", PrivacyError, "; without one leave `over` out")
         masses = _one_law(secret).sum(axis=1)
         share = [size * float(masses.sum() / mass) for mass in masses]
         radii = [min(2.0, math.nextafter(radius, 2.0)) for radius in share]

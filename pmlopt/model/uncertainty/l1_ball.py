@@ -19,7 +19,7 @@ from pmlopt.core.arrays import (
     float_array,
     labels_of,
     probability,
-    real,
+    within,
 )
 from pmlopt.core.records import Given, Range, Record, Shape
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -145,13 +145,9 @@ class L1Ball(ChoquetSet):
         self.center = Center.of(center)
         structured = isinstance(self.center, SymmetricPrior)
         self.labels = None if structured else self.center.labels
-        self.radius = real(radius, "the radius", PrivacyError)
+        furthest = "; no two distributions are further apart than 2"
+        self.radius = within(radius, "[0, 2]", "the radius", PrivacyError, furthest)
         self.delta = None if delta is None else probability(delta)
-        if not 0 <= self.radius <= 2:
-            raise PrivacyError(
-                f"the radius is {self.radius:g}: give one in [0, 2]; no two distributions are further apart "
-                "than 2"
-            )
         if not structured:  # whose letters all have a mass
             check_possible(self.center.probabilities + self.radius)
 
