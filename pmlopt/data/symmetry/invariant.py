@@ -294,8 +294,9 @@ class CirclePrior(SymmetricPrior):
     kind: ClassVar[str] = "circle"
 
     def __init__(self, size: Annotated[int, Range(1), COUNT], reflections: bool = True) -> None:
-        object.__setattr__(self, "letters", whole(size, "the size of the circle", PriorError))
-        object.__setattr__(self, "reflections", bool(reflections))
+        vars(self).update(
+            letters=whole(size, "the size of the circle", PriorError), reflections=bool(reflections)
+        )
         check_orbits(self, self.letters // 2 + 1 if reflections else self.letters)
 
     letters: int

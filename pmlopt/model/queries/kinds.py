@@ -86,8 +86,7 @@ class Explicit(Query):
         place = {label: at for at, label in enumerate(labels)}
         places = np.array([place[entry] for entry in entries], dtype=np.int64).reshape(array.shape)
         places.setflags(write=False)
-        object.__setattr__(self, "places", places)
-        object.__setattr__(self, "labels", labels)
+        vars(self).update(places=places, labels=labels)
 
     @property
     def alphabets(self) -> tuple[int, ...]:
@@ -170,8 +169,9 @@ class ModularSum(Counted):
         return self.sizes[0] if len(set(self.sizes)) == 1 else self.sizes
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
-        object.__setattr__(self, "modulus", limited(modulus, "the modulus", "MOST_VALUES"))
-        object.__setattr__(self, "sizes", alphabets_of(records, letters))
+        vars(self).update(
+            modulus=limited(modulus, "the modulus", "MOST_VALUES"), sizes=alphabets_of(records, letters)
+        )
         if (entries := self.modulus * max(self.sizes)) > LARGEST_COUNTS:
             raise QueryError(
                 f"{max(self.sizes):,} letters and the modulus {self.modulus:,} make {entries:,} counts: at "

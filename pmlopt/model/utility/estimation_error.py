@@ -196,8 +196,9 @@ class EstimationError(Utility):
             given = self.workload
             if not isinstance(given, Labelled):
                 given = combinations(given, "the workload", UtilityError)
-            object.__setattr__(self, "workload", float_array(given.values, 2, "the workload", UtilityError))
-            object.__setattr__(self, "letters", given.axes[1])
+            vars(self).update(
+                workload=float_array(given.values, 2, "the workload", UtilityError), letters=given.axes[1]
+            )
 
     @classmethod
     def from_fields(

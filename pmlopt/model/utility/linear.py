@@ -119,8 +119,7 @@ class LinearUtility(Utility):
             name = f"the {self.what} matrix"
             given = self.matrix
             found = given if isinstance(given, Labelled) else table(given, name, UtilityError)
-            object.__setattr__(self, "matrix", float_array(found.values, 2, name, UtilityError))
-            object.__setattr__(self, "axes", found.axes)
+            vars(self).update(matrix=float_array(found.values, 2, name, UtilityError), axes=found.axes)
 
     @classmethod
     def from_fields(

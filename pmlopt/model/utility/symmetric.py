@@ -109,8 +109,7 @@ class Displacement(LinearUtility):
     def __init__(self, values: ArrayLike | Callable[[int], float]) -> None:
         if not callable(values):
             values = float_array(values, 1, f"the {self.what} by displacement", UtilityError)
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "matrix", None)
+        vars(self).update(values=values, matrix=None)
 
     values: FloatArray | Callable[[int], float]
 
@@ -225,8 +224,7 @@ class SumOfParts(LinearUtility):
             raise UtilityError(f"a sum over parts needs gains or losses, not {parts!r:.60}")
         if len({part.maximised for part in parts}) > 1:
             raise UtilityError("some parts are gains and others losses: give the negative of one kind")
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "matrix", None)
+        vars(self).update(parts=parts, matrix=None)
 
     kind: ClassVar[str] = "sum-of-parts"
     parts: tuple[LinearUtility, ...]
