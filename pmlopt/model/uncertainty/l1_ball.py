@@ -158,18 +158,8 @@ class L1Ball(ChoquetSet):
             if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
                 raise PrivacyError(f"the centre is {center!r}, and the prior of the design {cells.whole!r}")
             return L1Ball(cells.prior, self.radius, self.delta)
-        if cells.classes is None or center.size != len(cells.classes):
-            raise PrivacyError(
-                f"{self!r} has no symmetric centre: give the prior of the design, {cells.whole!r}"
-            )
-        if cells.listed is not None:
-            self.check_letters(cells.listed.labels, "the prior of the design")
-        masses, weights = [0] * cells.size, center.weights
-        firsts: dict[int, int] = {}
-        for weight, cell in zip(weights, cells.classes.tolist(), strict=True):
-            if firsts.setdefault(int(cells.letters[cell]), weight) != weight:
-                raise PrivacyError("the centre is not invariant: letters of one orbit have different masses")
-            masses[cell] += weight
+        weights = self.by_orbit(cells, center.weights, "the masses of the centre are")
+        masses = [count * weight for count, weight in zip(cells.counts, weights, strict=True)]
         return L1Ball(Center.of_counts(tuple(masses), Positions(cells.size)), self.radius, self.delta)
 
     @property
