@@ -29,7 +29,7 @@ from pmlopt.measures import (
 from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
 
 Pair = tuple[FloatArray, FloatArray]
-CLOSE = {"rel": 1e-12, "abs": 1e-14}
+CLOSE: dict[str, Any] = {"rel": 1e-12, "abs": 1e-14}
 OF_CHANNELS, OF_OUTCOMES = ("maximal_leakage", "ldp_level"), ("information_density", "pointwise_leakage")
 
 
@@ -73,7 +73,7 @@ def measured(name: str, prior: FloatArray, matrix: FloatArray) -> Any:
 @MODEST
 def test_every_measure_is_its_definition(pair: Pair) -> None:
     for name, expected in defined(*pair).items():
-        close = {"abs": 1e-14} if name == "mutual_information" else CLOSE
+        close: dict[str, Any] = {"abs": 1e-14} if name == "mutual_information" else CLOSE
         assert measured(name, *pair) == pytest.approx(expected, **close), name
     assert lip_levels(*pair)[1] == leakage_level(*pair)
 
