@@ -513,12 +513,12 @@ def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
     if len(crossed):
         x = crossed[0]
         raise PrivacyError(f"the bounds cross at position {x}: {lower[x]:g} is above {upper[x]:g}")
-    if lower.sum() > 1 + SUM_TOLERANCE:
-        raise PrivacyError(
-            f"the lower bounds sum to {lower.sum():.12g}: with more than 1, the set of priors is empty"
-        )
-    if upper.sum() < 1 - SUM_TOLERANCE:
-        raise PrivacyError(
-            f"the upper bounds sum to {upper.sum():.12g}: with less than 1, the set of priors is empty"
-        )
+    for side, total, empty, than in (
+        ("lower", lower.sum(), lower.sum() > 1 + SUM_TOLERANCE, "more"),
+        ("upper", upper.sum(), upper.sum() < 1 - SUM_TOLERANCE, "less"),
+    ):
+        if empty:
+            raise PrivacyError(
+                f"the {side} bounds sum to {total:.12g}: with {than} than 1, the set of priors is empty"
+            )
     check_possible(np.where(lower > 0, upper, np.minimum(upper, 1 - lower.sum())))

@@ -14,7 +14,7 @@ from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
-from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.prior_set import PriorSet, told_scope
 
 
 class JointLaws(Record):
@@ -165,12 +165,7 @@ class JointLaws(Record):
     @property
     def scope(self) -> str:
         """For which joint laws a bound over this set holds, in words."""
-        if self.delta is None:
-            return f"for every joint law {self.words}"
-        return (
-            f"for the true joint law, except with probability {self.delta:g} over the sample (for every "
-            f"joint law {self.words})"
-        )
+        return told_scope(f"for every joint law {self.words}", "joint law", self.delta)
 
     def means(self, matrix: Any) -> tuple[Any, Any, Any]:
         """The extreme means of each column given each value, times one number, and that number.
