@@ -495,35 +495,34 @@ def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     most = level + level_rounding(level)
     matrix = as_mechanism(mechanism).matrix
-    return max(float(((losses > most) @ truth).max()) for truth, _, losses in _against(matrix, matrix))
+    return max(float(((losses > most) * matrix).sum(axis=1).max()) for _, losses in _against(matrix, matrix))
 
 
 def _slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
     """The largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
     return max(
-        float((-np.expm1(-np.maximum(losses - level, 0.0)) @ truth).max())
-        for truth, _, losses in _against(matrix, others)
+        float((matrix * -np.expm1(-np.maximum(losses - level, 0.0))).sum(axis=1).max())
+        for _, losses in _against(matrix, others)
     )
 
 
 def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
     """The least level at which `_slack` is a share, at least 0, by the events of the largest losses."""
     best = 1.0
-    for truth, laws, losses in _against(matrix, others):
+    for law, losses in _against(matrix, others):
         order = np.argsort(-losses, axis=1, kind="stable")
-        above = np.cumsum(truth[order], axis=1) - share
-        below = np.cumsum(np.take_along_axis(laws, order, axis=1), axis=1)
+        above = np.cumsum(np.take_along_axis(matrix, order, axis=1), axis=1) - share
+        below = np.cumsum(law[order], axis=1)
         if (above[below == 0] > 0).any():
             return math.inf
         best = max(best, float((above[below > 0] / below[below > 0]).max(initial=1.0)))
     return math.log(best)
 
 
-def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, ...]]:
-    """For each letter of its outcomes (K,) the probabilities, (L, K) those of other laws, and the losses."""
-    for row in matrix:
-        truth, laws = row[row > 0], np.atleast_2d(others)[:, row > 0]
-        yield truth, laws, _losses(truth, laws)
+def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Each of some laws of the output, (M,), with the (N, M) losses to it; -inf for what cannot occur."""
+    for law in np.atleast_2d(others):
+        yield law, np.where(matrix > 0, _losses(matrix, law), -np.inf)
 
 
 def _losses(truth: FloatArray, other: FloatArray) -> FloatArray:
