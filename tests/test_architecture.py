@@ -253,6 +253,21 @@ def test_public_packages_are_reached_after_a_plain_import() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+KNOWN = """
+from pmlopt.core.fields import kinds_of
+from pmlopt.data.symmetry.prior import PairSpace
+from pmlopt.model.queries.query import Query
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.utility.linear import Utility
+known = {**kinds_of(Utility), **kinds_of(PriorSet), **kinds_of(Query), **kinds_of(PairSpace)}
+assert {"sum-of-parts", "vertices", "quadratic", "circle"} <= set(known), known
+"""
+
+
+def test_every_kind_is_known_to_whoever_has_its_base() -> None:
+    subprocess.run([sys.executable, "-c", KNOWN], check=True, capture_output=True)
+
+
 def test_no_module_has_the_name_of_a_public_function() -> None:
     modules = {path.stem for path in PACKAGE.glob("*.py")} | {
         path.parent.name for path in PACKAGE.glob("*/__init__.py")
