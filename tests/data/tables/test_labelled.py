@@ -108,6 +108,10 @@ def test_estimates_are_of_outputs_by_name(case: tuple[list[int], Any]) -> None:
     counts, held = case
     found, wanted = (estimate(CHANNEL, given, least_fit=0.0) for given in (held, counts))
     assert np.array_equal(found.frequencies, wanted.frequencies)
+
+
+def test_estimates_are_of_people_in_any_container() -> None:
+    counts = [4, 9, 2]
     people = [output for output, count in zip(OUTPUTS, counts, strict=True) for _ in range(count)]
     for frequent in (
         pd.Series(people).value_counts(),

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -204,14 +204,13 @@ HARD: list[Query] = [
 
 
 class TestFarTails:
-    @pytest.mark.parametrize("epsilon", [1e-300, 1.0, 700.0, 1e308])
-    @pytest.mark.parametrize("maker", NUMERIC)
     @pytest.mark.parametrize("query", HARD)
-    def test_rows_are_laws(self, query: Query, maker: Maker, epsilon: float) -> None:
-        matrix = maker(query, epsilon).matrix
-        assert np.isfinite(matrix).all()
-        assert (matrix >= 0).all()
-        assert matrix.sum(axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-14)
+    def test_rows_are_laws(self, query: Query) -> None:
+        for maker, epsilon in product(NUMERIC, (1e-300, 1.0, 700.0, 1e308)):
+            matrix = maker(query, epsilon).matrix
+            assert np.isfinite(matrix).all()
+            assert (matrix >= 0).all()
+            assert matrix.sum(axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-14)
 
 
 class TestBadInput:
