@@ -23,7 +23,18 @@ SOURCES = [path for path in sorted(PACKAGE.rglob("*.py")) if path.parent != PACK
 
 @cache
 def trees() -> Mapping[Path, ast.Module]:
-    return {path: ast.parse(path.read_text("utf-8")) for path in SOURCES}
+    """The source of each file, and of a package whose names are declared in a stub the stub."""
+    return {path: declared(path) if lazy(path) else ast.parse(path.read_text("utf-8")) for path in SOURCES}
+
+
+def lazy(path: Path) -> bool:
+    return path.with_suffix(".pyi").is_file() and path.parent != PACKAGE
+
+
+def declared(path: Path) -> ast.Module:
+    """The imports of a stub, with the names of modules in full."""
+    package = ".".join(("pmlopt", *path.relative_to(PACKAGE).parent.parts))
+    return ast.parse(path.with_suffix(".pyi").read_text("utf-8").replace("from .", f"from {package}."))
 
 
 @cache
@@ -242,9 +253,27 @@ def test_public_packages_are_reached_after_a_plain_import() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
+KNOWN = """
+from pmlopt.core.fields import kinds_of
+from pmlopt.data.symmetry.prior import PairSpace
+from pmlopt.model.queries.query import Query
+from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.utility.linear import Utility
+known = {**kinds_of(Utility), **kinds_of(PriorSet), **kinds_of(Query), **kinds_of(PairSpace)}
+assert {"sum-of-parts", "vertices", "quadratic", "circle"} <= set(known), known
+"""
+
+
+def test_every_kind_is_known_to_whoever_has_its_base() -> None:
+    subprocess.run([sys.executable, "-c", KNOWN], check=True, capture_output=True)
+
+
 def test_no_module_has_the_name_of_a_public_function() -> None:
     modules = {path.stem for path in PACKAGE.glob("*.py")} | {
         path.parent.name for path in PACKAGE.glob("*/__init__.py")
     }
     public = {name for name in dir(pmlopt) if not isinstance(getattr(pmlopt, name), ModuleType)}
     assert modules & public == set(), "importing the module would put it in the place of the function"
+    for stub in PACKAGE.glob("*/**/__init__.pyi"):
+        names = set(re.findall(r" as (\w+)$", stub.read_text("utf-8"), re.MULTILINE))
+        assert names & {path.stem for path in stub.parent.iterdir()} == set(), stub

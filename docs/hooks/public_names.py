@@ -101,6 +101,9 @@ def defined(path: Path) -> list[str]:
 def imported(path: Path, package: str = "pmlopt") -> dict[str, str]:
     """Where the names that a package passes on are defined: name -> dotted module, followed to its end."""
     found: dict[str, str] = {}
+    stub = path.with_suffix(".pyi")
+    if path.suffix == ".py" and stub.is_file():  # the names are declared there
+        path, package = stub, ".".join(path.relative_to(ROOT).parent.parts)
     for node in tree(path).body:
         if isinstance(node, ast.ImportFrom) and node.module is not None:
             module = f"{package}.{node.module}" if node.level else node.module
@@ -122,7 +125,9 @@ def source(module: str, name: str) -> str:
 
 
 def listed(path: Path) -> list[str]:
-    """The `__all__` of a file, or the functions and classes that it defines."""
+    """The `__all__` of a file or of its stub, or the functions and classes that it defines."""
+    if path.with_suffix(".pyi").is_file():
+        return list(imported(path))
     for node in tree(path).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [str(name) for name in ast.literal_eval(node.value)]
@@ -133,7 +138,7 @@ def listed(path: Path) -> list[str]:
 @cache
 def top_names() -> dict[str, str]:
     """The names of `pmlopt` itself and of `pmlopt.programs`, and the module that defines each."""
-    below = imported(PACKAGE / "programs" / "__init__.pyi", "pmlopt.programs")
+    below = imported(PACKAGE / "programs" / "__init__.py")
     return {**below, **imported(PACKAGE / "__init__.pyi")}
 
 

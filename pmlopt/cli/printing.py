@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
     from pmlopt.library import Instance
-    from pmlopt.measures.posterior import OutcomeTells
+    from pmlopt.measures.outcomes import OutcomeTells
     from pmlopt.model.privacy import Requirement
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
@@ -118,7 +118,7 @@ def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str,
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
-    from pmlopt.measures.posterior import MOST_TOLD
+    from pmlopt.measures.outcomes import MOST_TOLD
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
     from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate

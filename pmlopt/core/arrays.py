@@ -9,6 +9,7 @@ from collections.abc import Hashable, Iterable, Sequence
 from contextlib import suppress
 from datetime import date, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -103,10 +104,26 @@ def whole_numbers(table: FloatArray) -> tuple[Any, int]:
 
 def probability(delta: float) -> float:
     """Check a failure probability delta in (0, 1), and return it as a float."""
-    share = real(delta, "delta", PrivacyError)
-    if not 0 < share < 1:
-        raise PrivacyError(f"delta is {share:g}: give a probability in (0, 1)")
-    return share
+    return within(delta, "(0, 1)", "delta", PrivacyError)
+
+
+def within(value: Any, ends: str, what: str, error: type[InputError], hint: str = "") -> float:
+    """Check that a value is a number in an interval, and return it as a float.
+
+    Examples:
+        >>> within(2, "(0, 2]", "the radius", PrivacyError)
+        2.0
+        >>> within(0.6, "(0, 1/2]", "kappa", PrivacyError)
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.PrivacyError: kappa is 0.6: give one in (0, 1/2]
+    """
+    number = real(value, what, error)
+    low, high = (float(Fraction(end)) for end in ends[1:-1].split(","))
+    inside = low < number < high or (number == low and ends[0] == "[") or (number == high and ends[-1] == "]")
+    if not inside:
+        raise error(f"{what} is {number:g}: give one in {ends}{hint}")
+    return number
 
 
 def rounding_of(terms: int, size: float) -> float:

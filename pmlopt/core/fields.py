@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import math
+import sys
 from abc import ABC
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass
@@ -225,11 +226,17 @@ def tag_of(kind: type) -> tuple[str, str] | None:
 def kinds_of(*bases: type) -> dict[str, type]:
     """The classes with a tag of their own among some bases and all their subclasses, by their tags.
 
-    A class that was defined again, as in a notebook, replaces the earlier one.
+    A class that was defined again, as in a notebook, replaces the earlier one. Where the package of a base
+    declares it among its names, these are all loaded first, so that each of its classes is known.
 
     Raises:
         FileFormatError: two classes have the same tag.
     """
+    for base in bases:
+        package = sys.modules.get(base.__module__.rpartition(".")[0])
+        names = getattr(package, "__all__", ())
+        for name in names if base.__name__ in names else ():
+            getattr(package, name)
     found: dict[str, type] = {}
     waiting = list(bases)
     while waiting:

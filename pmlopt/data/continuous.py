@@ -72,8 +72,7 @@ class Continuous:
             _check_whole(one)
         given = [one.support() for one in laws] if support is None else _intervals(support, len(laws))
         self._set(given, period)
-        object.__setattr__(self, "_laws", laws)
-        object.__setattr__(self, "_samples", None)
+        vars(self).update(_laws=laws, _samples=None)
 
     @classmethod
     def from_samples(
@@ -109,8 +108,7 @@ class Continuous:
         if outside.any():
             first = int(np.argmax(outside))
             raise PriorError(f"{points[first].tolist()} at position {first} is outside of the support")
-        object.__setattr__(self, "_laws", None)
-        object.__setattr__(self, "_samples", points)
+        vars(self).update(_laws=None, _samples=points)
         return self
 
     def _set(self, intervals: Sequence[Any], period: bool | Sequence[bool]) -> None:
@@ -125,8 +123,7 @@ class Continuous:
         circles = (period,) * len(ends) if isinstance(period, bool) else tuple(period)
         if len(circles) != len(ends) or not all(isinstance(one, bool) for one in circles):
             raise PriorError(f"`period` is {period!r}: give True or False, or {len(ends)} of them")
-        object.__setattr__(self, "intervals", tuple(ends))
-        object.__setattr__(self, "circles", circles)
+        vars(self).update(intervals=tuple(ends), circles=circles)
 
     @property
     def axes(self) -> int:

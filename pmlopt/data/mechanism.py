@@ -105,9 +105,7 @@ class Mechanism(Guessed):
                 f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: divide each row by "
                 "its sum if rounding explains it"
             )
-        object.__setattr__(self, "matrix", array)
-        object.__setattr__(self, "inputs", rows)
-        object.__setattr__(self, "outputs", columns)
+        vars(self).update(matrix=array, inputs=rows, outputs=columns)
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a mechanism with the same labels, in this order, and the same matrix."""

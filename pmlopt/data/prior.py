@@ -100,19 +100,7 @@ class Prior(Guessed, Record):
             samples = _count(samples, "the number of samples")
             if samples == 0:
                 raise PriorError("the number of samples is 0: leave it out for a known prior")
-        self._set(array, names, samples, None)
-
-    def _set(
-        self,
-        probabilities: FloatArray,
-        labels: tuple[Label, ...],
-        samples: int | None,
-        counts: tuple[int, ...] | None,
-    ) -> None:
-        object.__setattr__(self, "probabilities", probabilities)
-        object.__setattr__(self, "labels", labels)
-        object.__setattr__(self, "samples", samples)
-        object.__setattr__(self, "counts", counts)
+        vars(self).update(probabilities=array, labels=names, samples=samples, counts=None)
 
     @classmethod
     def uniform(cls, size: int, labels: Iterable[Label] | None = None) -> Prior:
@@ -123,8 +111,7 @@ class Prior(Guessed, Record):
             array([0.25, 0.25, 0.25, 0.25])
         """
         letters = whole(size, "the size of the alphabet", PriorError)
-        names = labels_of(labels, letters, "the prior's labels", PriorError)
-        return cls._from_integers((1,) * letters, names, samples=None)
+        return cls.from_weights((1,) * letters, labels)
 
     @classmethod
     def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
@@ -252,7 +239,7 @@ class Prior(Guessed, Record):
         """Make a prior from parts that are checked already."""
         probabilities.setflags(write=False)
         prior = cls.__new__(cls)
-        prior._set(probabilities, labels, samples, counts)
+        vars(prior).update(probabilities=probabilities, labels=labels, samples=samples, counts=counts)
         return prior
 
     def __len__(self) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -17,10 +17,11 @@ from pmlopt.core.arrays import (
     SUM_TOLERANCE,
     FloatArray,
     Label,
-    Positions,
     few,
     labels_from_text,
     labels_of,
+    places_of,
+    same_set,
     whole_numbers,
 )
 from pmlopt.core.frames import listed
@@ -77,7 +78,7 @@ class Secret(Record):
         values: Iterable[Label] | None,
         name: str,
         counted: bool,
-    ) -> None:
+    ) -> Self:
         rows, letters = weights[0].shape
         self.weights, self.counted = weights, counted
         self.labels = labels_of(labels, letters, "the letters of the joint law", PriorError)
@@ -89,6 +90,7 @@ class Secret(Record):
                 if (sums == 0).any():
                     empty = names[int((sums == 0).argmax())]
                     raise PriorError(f"{what} {empty!r} never occurs in the joint law: leave it out")
+        return self
 
     @classmethod
     def from_counts(
@@ -126,10 +128,8 @@ class Secret(Record):
         law = _laws(cells)[0]
         if (law != np.floor(law)).any():
             raise PriorError("the joint counts must be whole numbers: give probabilities to Secret(...)")
-        made = cls.__new__(cls)
         whole = np.array([[int(count) for count in row] for row in cells], dtype=object)
-        made._set([whole], labels, values, name, True)
-        return made
+        return cls.__new__(cls)._set([whole], labels, values, name, True)
 
     @classmethod
     def from_samples(
@@ -175,66 +175,39 @@ class Secret(Record):
         head, *body = files.read_rows(path)
         if len(head) < 2:
             raise FileFormatError(f"{path}: has one column: the secret and the letter are two")
-        name = head[0].strip() or "the secret"
-        first = labels_from_text([row[0] for row in body])
-        if len(head) == 2 and head[1].strip().lower() in NUMBER_HEADERS:
+        name, counts = head[0].strip() or "the secret", head[-1].strip().lower() in NUMBER_HEADERS
+        first, second = (labels_from_text([row[k] for row in body]) for k in (0, 1))
+        if len(head) == 2 and counts:
             raise FileFormatError(
                 f"{path}: holds labels and numbers, as a prior does: a joint law has two columns of labels"
             )
         if len(head) == 2:
-            return cls.from_samples(first, labels_from_text([row[1] for row in body]), name)
+            return cls.from_samples(first, second, name)
         if len(head) == 3 and head[0].strip():
-            return cls._of_pairs(path, name, head, first, body)
-        letters = labels_from_text(head[1:])
-        return cls._of_table(path, name, [row[1:] for row in body], letters, first)
-
-    @classmethod
-    def _of_pairs(
-        cls,
-        path: str | os.PathLike[str],
-        name: str,
-        head: Sequence[str],
-        first: Sequence[Label],
-        body: Sequence[Sequence[str]],
-    ) -> Secret:
-        """The joint law of pairs with their numbers."""
-        known = head[2].strip().lower() in NUMBER_HEADERS
-        if not known and len(set(first)) == len(first) and all(files.is_number(row[1]) for row in body):
-            raise FileFormatError(
-                f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
-                "empty for the one, and head the last column `count` or `probability` for the other"
-            )
-        second = labels_from_text([row[1] for row in body])
-        rows = {value: place for place, value in enumerate(dict.fromkeys(first))}
-        columns = {letter: place for place, letter in enumerate(dict.fromkeys(second))}
-        cells = [[""] * len(columns) for _ in rows]
-        for value, letter, (*_, cell) in zip(first, second, body, strict=True):
-            if cells[rows[value]][columns[letter]]:
-                raise FileFormatError(f"{path}: the pair {(value, letter)!r} has two rows: add them up")
-            cells[rows[value]][columns[letter]] = cell
-        filled = [[cell or "0" for cell in row] for row in cells]
-        return cls._of_table(path, name, filled, tuple(columns), tuple(rows))
-
-    @classmethod
-    def _of_table(
-        cls,
-        path: str | os.PathLike[str],
-        name: str,
-        cells: Sequence[Sequence[str]],
-        labels: Sequence[Label],
-        values: Sequence[Label],
-    ) -> Secret:
-        """The joint law of (S, N) cells of text."""
+            if not counts and len(set(first)) == len(first) and all(files.is_number(row[1]) for row in body):
+                raise FileFormatError(
+                    f"{path}: may be a crosstab of two letters or pairs with their numbers: leave the corner "
+                    "empty for the one, and head the last column `count` or `probability` for the other"
+                )
+            cells = list(zip(zip(first, second, strict=True), [row[2] or "0" for row in body], strict=True))
+        else:
+            letters = labels_from_text(head[1:])
+            cells = [((value, letter), cell) for value, row in zip(first, body, strict=True)
+                     for letter, cell in zip(letters, row[1:], strict=True)]  # fmt: skip
+        texts = dict(cells)
+        if len(texts) < len(cells):
+            twice = next(pair for pair, times in Counter(pair for pair, _ in cells).items() if times > 1)
+            raise FileFormatError(f"{path}: the pair {twice!r} has two rows: add them up")
         whole = all(
-            cell.strip().isascii() and cell.strip().isdigit() and len(cell) < LONGEST_COUNT
-            for row in cells
-            for cell in row
+            text.strip().isascii() and text.strip().isdigit() and len(text) < LONGEST_COUNT
+            for text in texts.values()
         )
         try:
             if whole:
-                return cls.from_counts([[int(cell) for cell in row] for row in cells], labels, values, name)
-            numbers = [[files.number_of(cell, str(path)) for cell in row] for row in cells]
-            return cls(numbers, labels, values, name)
+                return cls.from_counts({pair: int(text) for pair, text in texts.items()}, name=name)
+            numbers = {pair: files.number_of(text, str(path)) for pair, text in texts.items()}
+            law = table(numbers, "the joint law", PriorError, absent=0)
+            return cls(law.values, law.axes[1], law.axes[0], name)
         except PriorError as error:
             raise PriorError(f"{path}: {error}") from None
 
@@ -254,9 +227,7 @@ class Secret(Record):
         """
         if not weights or not weights[0].size or (counted and len(weights) != 1):
             raise PriorError(f"there are {len(weights)} joint laws: give one or more, of a sample one")
-        made = cls.__new__(cls)
-        made._set(list(weights), labels, values, name, counted)
-        return made
+        return cls.__new__(cls)._set(list(weights), labels, values, name, counted)
 
     def reordered(self, labels: Iterable[Label]) -> Secret:
         """The same secret with the letters of X in the order of `labels`.
@@ -269,14 +240,11 @@ class Secret(Record):
             [[[0.3, 0.1], [0.1, 0.5]]]
         """
         names = tuple(labels)
-        places = {label: place for place, label in enumerate(self.labels)}
-        if len(names) != len(places) or set(names) != set(places):
+        if len(names) != len(self.labels) or not same_set(names, self.labels):
             raise PriorError(f"the letters {few(names)} are not those of the joint law, {few(self.labels)}")
-        order = [places[label] for label in names]
-        values = None if isinstance(self.values, Positions) else self.values
-        made = type(self).__new__(type(self))
-        made._set([law[:, order] for law in self.weights], names, values, self.name, self.counted)
-        return made
+        order = places_of(names, self.labels, "the letters", PriorError)
+        weights = [law[:, order] for law in self.weights]
+        return type(self).__new__(type(self))._set(weights, names, self.values, self.name, self.counted)
 
     @cached_property
     def joint(self) -> FloatArray:

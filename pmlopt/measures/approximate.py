@@ -1,17 +1,27 @@
-"""Leakage up to a failure: slack functions, quantiles, events, and what bounds them all."""
+"""Leakage and privacy loss up to a failure: slack functions, laws, quantiles, events, and bounds of them.
+
+The privacy loss of differential privacy is about the channel alone: any two letters are neighbours.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, float_array, nonnegative, probability, whole
+from pmlopt.core.arrays import FloatArray, IntArray, Label, float_array, nonnegative, probability, whole
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError, PrivacyError
-from pmlopt.measures.leakage import leakage_level, maximal_leakage, pointwise_leakage
+from pmlopt.measures.leakage import (
+    leakage_level,
+    level_rounding,
+    log_quotient,
+    maximal_leakage,
+    pointwise_leakage,
+)
 
 
 def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
@@ -49,10 +59,7 @@ def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
     """
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     p, m = paired(prior, mechanism)
-    law = p.pmf @ m.matrix
-    if level >= p.max_leakage:
-        return 0.0
-    return float(np.maximum(m.matrix - math.exp(level) * law, 0.0).sum(axis=1).max())
+    return 0.0 if level >= p.max_leakage else _slack(m.matrix, p.pmf @ m.matrix, level)
 
 
 def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
@@ -78,9 +85,7 @@ def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: flo
     """
     share = probability(delta)
     p, m = paired(prior, mechanism)
-    _, shares, masses = _by_ratio(p, m)
-    best = float(((np.cumsum(shares, axis=1) - share) / np.cumsum(masses, axis=1)).max())
-    return math.log(best) if best > 1 else 0.0
+    return _level(m.matrix, p.pmf @ m.matrix, share)
 
 
 def leakage_quantile(
@@ -337,3 +342,211 @@ def counted_envelope_bound(outputs: int, delta: float) -> float:
         8.0
     """
     return math.log(whole(outputs, "the number of outputs", PrivacyError)) - math.log(probability(delta))
+
+
+def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> FloatArray:
+    """The privacy loss `L(y) = log(P[x,y] / P[x',y])` of each outcome for two letters, in nats.
+
+    inf where only the first letter can emit y, -inf where only the second can, NaN where neither.
+
+    Args:
+        mechanism: (N, M).
+        first: x, by its label; the position, where the mechanism has no labels.
+        second: x'.
+
+    Returns:
+        (M,) losses.
+
+    Raises:
+        MechanismError: the mechanism has no such letter.
+
+    Source: [saeidian2026envelopes, Section II-B].
+
+    Examples:
+        >>> np.exp(privacy_loss([[0.75, 0.25], [0.25, 0.75]], 0, 1)).round(12)
+        array([3.        , 0.33333333])
+    """
+    m = as_mechanism(mechanism)
+    return _losses(_row(m, first), _row(m, second))
+
+
+def privacy_loss_law(mechanism: MechanismLike, first: Label, second: Label) -> tuple[FloatArray, FloatArray]:
+    """The law of the privacy loss for two letters, where the first is the true one.
+
+    Args:
+        mechanism: (N, M).
+        first: x, by its label; Y has the law P[x,.].
+        second: x'.
+
+    Returns:
+        (K,) the losses that occur in ascending order, in nats, the last one perhaps inf, and (K,) their
+        probabilities. Losses that differ by rounding alone are one.
+
+    Raises:
+        MechanismError: the mechanism has no such letter.
+
+    Source: [saeidian2026envelopes, Section II-B].
+
+    Examples:
+        >>> losses, masses = privacy_loss_law([[0.5, 0.25, 0.25], [0.25, 0.125, 0.625]], 0, 1)
+        >>> np.exp(losses).round(12), masses
+        (array([0.4, 2. ]), array([0.25, 0.75]))
+    """
+    m = as_mechanism(mechanism)
+    truth = _row(m, first)
+    occurring = truth > 0
+    return _law(_losses(truth, _row(m, second))[occurring], truth[occurring])
+
+
+def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
+    """The law of the pointwise maximal leakage l(Y).
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+
+    Returns:
+        (K,) the leakages that occur in ascending order, in nats, and (K,) their probabilities. Leakages that
+        differ by rounding alone are one.
+
+    Source: [saeidian2026envelopes, Section II-C].
+
+    Examples:
+        >>> halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+        >>> leakages, masses = leakage_law([0.25] * 4, halves)
+        >>> np.exp(leakages).round(9), masses.round(9)
+        (array([1.11111111, 4.        ]), array([0.9, 0.1]))
+    """
+    p, m = paired(prior, mechanism)
+    return _law(pointwise_leakage(p, m)[m.support], (p.pmf @ m.matrix)[m.support])
+
+
+def approximate_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
+    """The least delta at which a mechanism is (epsilon, delta)-differentially private: its privacy profile.
+
+    `max_{x,x'} sum_y max(0, P[x,y] - e^eps P[x',y])`, the largest hockey-stick divergence of rows. It is a
+    slack and no probability of failure: the privacy loss exceeds epsilon with at least this probability
+    (`probabilistic_dp_delta`). Post-processing cannot raise it.
+
+    Args:
+        mechanism: (N, M).
+        epsilon: in nats.
+
+    Raises:
+        PrivacyError: epsilon is negative, NaN or infinite.
+
+    Source: [saeidian2026envelopes, eq. (3)].
+
+    Examples:
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> round(approximate_dp_delta(response, 0.0), 12), approximate_dp_delta(response, math.log(3.1))
+        (0.5, 0.0)
+    """
+    matrix = as_mechanism(mechanism).matrix
+    return _slack(matrix, matrix, nonnegative(epsilon, "epsilon", PrivacyError))
+
+
+def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
+    """The least epsilon at which a mechanism is (epsilon, delta)-differentially private, in nats.
+
+    `log max_{x,x'} max_E (P(E | x) - delta) / P(E | x')`, at least 0, over the events E of outcomes in
+    descending order of the privacy loss; inf where some event of more than delta is impossible for x'.
+
+    Args:
+        mechanism: (N, M).
+        delta: the slack, in (0, 1).
+
+    Raises:
+        PrivacyError: delta is not in (0, 1).
+
+    Source: [saeidian2026envelopes, Definition 2 and eq. (3)].
+
+    Examples:
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> round(math.exp(approximate_dp_level(response, 0.25)), 12)  # (0.75 - 0.25) / 0.25
+        2.0
+        >>> approximate_dp_level(np.eye(2), 0.25)
+        inf
+    """
+    share, matrix = probability(delta), as_mechanism(mechanism).matrix
+    return _level(matrix, matrix, share)
+
+
+def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
+    """The least delta at which a mechanism is (epsilon, delta)-probabilistically differentially private.
+
+    `max_{x,x'} P(L(Y) > epsilon | x)`, the largest probability that the privacy loss exceeds epsilon. A loss
+    that is epsilon but for rounding does not. Post-processing may raise it.
+
+    Args:
+        mechanism: (N, M).
+        epsilon: in nats.
+
+    Raises:
+        PrivacyError: epsilon is negative, NaN or infinite.
+
+    Source: [saeidian2026envelopes, Definition 3].
+
+    Examples:
+        >>> response = [[0.75, 0.25], [0.25, 0.75]]
+        >>> probabilistic_dp_delta(response, 1.0), probabilistic_dp_delta(response, math.log(3))
+        (0.75, 0.0)
+    """
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    most = level + level_rounding(level)
+    matrix = as_mechanism(mechanism).matrix
+    return max(float(((losses > most) * matrix).sum(axis=1).max()) for _, losses in _against(matrix, matrix))
+
+
+def _slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
+    """The largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
+    return max(
+        float((matrix * -np.expm1(-np.maximum(losses - level, 0.0))).sum(axis=1).max())
+        for _, losses in _against(matrix, others)
+    )
+
+
+def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
+    """The least level at which `_slack` is a share, at least 0, by the events of the largest losses."""
+    best = 1.0
+    for law, losses in _against(matrix, others):
+        order = np.argsort(-losses, axis=1, kind="stable")
+        above = np.cumsum(np.take_along_axis(matrix, order, axis=1), axis=1) - share
+        below = np.cumsum(law[order], axis=1)
+        if (above[below == 0] > 0).any():
+            return math.inf
+        best = max(best, float((above[below > 0] / below[below > 0]).max(initial=1.0)))
+    return math.log(best)
+
+
+def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+    """Each of some laws of the output, (M,), with the (N, M) losses to it; -inf for what cannot occur."""
+    for law in np.atleast_2d(others):
+        yield law, np.where(matrix > 0, _losses(matrix, law), -np.inf)
+
+
+def _losses(truth: FloatArray, other: FloatArray) -> FloatArray:
+    """log(truth / other), without cancellation where both are near."""
+    up = log_quotient(np.minimum(truth, other), np.abs(truth - other))
+    signed = np.where(truth >= other, up, -up)
+    return np.where((truth == 0) & (other == 0), np.nan, signed)
+
+
+def _row(m: Mechanism, letter: Label) -> FloatArray:
+    if letter not in m.inputs:
+        raise MechanismError(
+            f"the mechanism has no letter {letter!r}; it has {', '.join(map(repr, m.inputs))}"
+        )
+    return np.asarray(m.matrix[m.inputs.index(letter)])
+
+
+def _law(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Levels in ascending order with their masses, those that differ by rounding alone made one."""
+    order = np.argsort(levels, kind="stable")
+    ascending = levels[order]
+    starts = [0]
+    for place in range(1, len(ascending)):
+        last = float(ascending[starts[-1]])
+        if ascending[place] > last + (level_rounding(abs(last)) if math.isfinite(last) else 0.0):
+            starts.append(place)
+    return ascending[starts], np.add.reduceat(masses[order], starts)

@@ -6,7 +6,7 @@ import heapq
 import itertools
 import math
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -22,9 +22,6 @@ SUPREMUM_SLACK = 1e-9
 MAX_NODES = 2000
 """Nodes after which the search over a set ends with the bound in hand."""
 
-MAX_ROUNDS = 50
-"""Rounds of column generation at a node; any multipliers give a bound."""
-
 BREACH_PENALTY = 1e3
 """The price of breaking a condition of a node, as a multiplier: a limit on multipliers, which any is."""
 
@@ -38,6 +35,13 @@ class LeastMeans(Protocol):
 
     def worst_prior(self, column: FloatArray) -> FloatArray:
         """(N,) a prior of the set with the least mean of a column."""
+
+    def nearby(self, law: FloatArray) -> Any:
+        """(N,) rationals: a prior of the set near a law."""
+
+    @property
+    def polytope(self) -> Any:
+        """The set by linear rows."""
 
     def check_letters(self, letters: tuple[Label, ...], owner: str) -> None:
         """Refuse letters that are not those of the set."""
@@ -125,7 +129,6 @@ class _Search:
         columns: (N, M) those outcomes.
         limits: (M,) c.
         most: (M,) u.
-        laws: (K, N) priors of the set found so far.
         best: the largest sum of probabilities q <= c found.
     """
 
@@ -133,7 +136,6 @@ class _Search:
     columns: FloatArray
     limits: FloatArray
     most: FloatArray
-    laws: FloatArray
     best: float = 0.0
 
     @classmethod
@@ -143,12 +145,8 @@ class _Search:
         short = np.maximum(-priors.least_mean(columns / peaks - 1), 0.0)
         able = log_quotient(low, short) > epsilon + level_rounding(epsilon, len(columns))
         kept = np.asarray(columns[:, able])
-        laws = [priors.worst_prior(sign * column) for column in kept.T for sign in (1.0, -1.0)]
         most = -priors.least_mean(-kept) if kept.size else np.zeros(0)
-        search = cls(priors, kept, math.exp(-epsilon) * peaks[able], most, np.array(laws))
-        for law in laws:
-            search.look(law)
-        return search
+        return cls(priors, kept, math.exp(-epsilon) * peaks[able], most)
 
     def look(self, law: FloatArray) -> None:
         """Note how much fails under a prior."""
@@ -157,19 +155,13 @@ class _Search:
 
     def node(self, fates: FloatArray) -> tuple[float, int | None]:
         """An upper bound where some outcomes fail (1) and some do not (-1), and the outcome to branch on."""
-        bound, q = math.inf, self.limits
-        for _ in range(MAX_ROUNDS):
-            value, mixture, caps, floors, breach = self._master(fates)
-            if breach > 0 and self._is_empty(fates):
-                return 0.0, None
-            q = mixture @ self.columns
-            self.look(mixture)
-            found, law = self._bound(fates, caps, floors)
-            bound = min(bound, found)
-            if bound <= max(value, self.best) + SUPREMUM_SLACK / 4 or (law == self.laws).all(axis=1).any():
-                break
-            self.laws = np.vstack([self.laws, law])
-            self.look(law)
+        law, caps, floors, breach = self._relaxed(fates)
+        if breach > 0 and self._is_empty(fates):
+            return 0.0, None
+        bound, reached = self._bound(fates, caps, floors)
+        for one in (law, reached):
+            self.look(one)
+        q = law @ self.columns
         part = np.where(self._slopes > 0, np.minimum(q, self._slopes * (self.most - q)), q)
         over = part - np.where(q <= self.limits, q, 0.0)
         open_ = np.flatnonzero(fates == 0)
@@ -183,65 +175,55 @@ class _Search:
 
     def _is_empty(self, fates: FloatArray) -> bool:
         """Whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
-        for _ in range(MAX_ROUNDS):
-            _, _, caps, floors, breach = self._master(fates, gain=0.0)
-            caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
-            weights = np.maximum(caps, 0.0) - np.maximum(floors, 0.0)
-            column, room = self.columns @ weights, float(weights @ self.limits)
-            size = float(np.abs(weights) @ (self.limits + self.columns.max(axis=0)))
-            excess = float(self.priors.least_mean(column[:, None])[0]) - room
-            if excess > rounding_of(len(column) + len(fates), size) / 16:
-                return True
-            law = self.priors.worst_prior(column)
-            if breach <= 0 or (law == self.laws).all(axis=1).any():
-                return False
-            self.laws = np.vstack([self.laws, law])
-        return False
+        _, caps, floors, _ = self._relaxed(fates, gain=0.0)
+        caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
+        weights = np.maximum(caps, 0.0) - np.maximum(floors, 0.0)
+        column, room = self.columns @ weights, float(weights @ self.limits)
+        size = float(np.abs(weights) @ (self.limits + self.columns.max(axis=0)))
+        excess = float(self.priors.least_mean(column[:, None])[0]) - room
+        return excess > rounding_of(len(column) + len(fates), size) / 16
 
-    def _master(
+    def _relaxed(
         self, fates: FloatArray, gain: float = 1.0
-    ) -> tuple[float, FloatArray, FloatArray, FloatArray, float]:
-        """The relaxation over mixtures of the known priors.
+    ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
+        """The linear relaxation of a node over the polytope of the set.
 
         Args:
             fates: (M,) the node's conditions.
             gain: what the failures count for; 0 asks for the smallest breach of the conditions alone.
 
         Returns:
-            The value, the mixture, the multipliers of the upper limits on q and of the lower ones, and the
-            breach of the conditions.
+            A prior of the set near the best one, the multipliers of the upper limits on q and of the lower
+            ones, and the breach of the conditions.
         """
         from scipy.optimize import linprog
 
-        q, (k, n) = self.laws @ self.columns, (len(self.laws), len(fates))
+        found, n = self.priors.polytope, len(fates)
+        q, z = found.parts.T @ self.columns, found.parts.shape[1]
         slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
         eye, none = np.eye(n), np.zeros((n, n))
-        # variables: weights of the priors, parts t of the outcomes, breaches of the node's conditions
-        rows = np.vstack(
-            [
-                np.hstack([-q.T, eye, none]),
-                np.hstack([(slopes * q).T, eye, none]),
-                np.hstack([q.T, none, -eye]),
-                np.hstack([-q.T, none, -eye]),
-            ]
+        # variables: those of the polytope, parts t of the outcomes, breaches of the node's conditions
+        rows = np.block(
+            [[-q.T, eye, none], [(slopes * q).T, eye, none], [q.T, none, -eye], [-q.T, none, -eye]]
         )
         right = np.concatenate([np.zeros(n), slopes * self.most, self.limits, -self.limits])
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
-        costs = np.concatenate([np.zeros(k), np.full(n, -gain), np.full(n, BREACH_PENALTY if gain else 1.0)])
+        own, equal = np.hstack([found.rows, np.zeros((len(found.rows), 2 * n))]), found.equal
         answer = linprog(
-            costs,
-            A_ub=rows[used], b_ub=right[used],
-            A_eq=np.concatenate([np.ones(k), np.zeros(2 * n)])[None, :], b_eq=[1.0],
-            bounds=[(0, None)] * k + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
+            np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, BREACH_PENALTY if gain else 1.0)]),
+            A_ub=np.vstack([rows[used], own[~equal]]), b_ub=np.append(right[used], found.right[~equal]),
+            A_eq=own[equal], b_eq=found.right[equal],
+            bounds=[(0, None)] * z + [(None, 0.0 if o else None) for o in out] + [(0, None)] * n,
             method="highs",
         )  # fmt: skip
         multipliers = np.zeros(4 * n)
         if answer.x is None:
-            return math.inf, self.laws.mean(axis=0), multipliers[:n], multipliers[:n], 0.0
-        multipliers[used] = -answer.ineqlin.marginals
+            law = self.priors.worst_prior(np.zeros(len(self.columns)))
+            return law, multipliers[:n], multipliers[:n], 0.0
+        multipliers[used] = -answer.ineqlin.marginals[: used.sum()]
         caps = np.where(inside, multipliers[2 * n : 3 * n], multipliers[n : 2 * n])
-        breach = float(answer.x[k + n :].sum())
-        return -float(answer.fun), answer.x[:k] @ self.laws, caps, multipliers[3 * n :], breach
+        law = np.asarray(self.priors.nearby(found.parts @ answer.x[:z]), dtype=float)
+        return law, caps, multipliers[3 * n :], float(answer.x[z + n :].sum())
 
     def _bound(self, fates: FloatArray, caps: FloatArray, floors: FloatArray) -> tuple[float, FloatArray]:
         """The Lagrangian bound of any multipliers, and the prior where it is attained."""

@@ -8,12 +8,12 @@ from itertools import accumulate
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative
 from pmlopt.core.concave import Local, largest_over_laws, power_sum
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
-from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import MechanismError, PrivacyError
 
@@ -441,11 +441,23 @@ def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> Fl
     if isinstance(prior, Secret):
         return np.asarray(secret_densities(prior, mechanism).max(axis=(0, 1)))
     p, m = paired(prior, mechanism)
+    return _leakages(p, m, np.ones_like(m.support))
+
+
+def _leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_]) -> FloatArray:
+    """(M,) the logarithms of the peak times the mass of some letters, over the mean, for each column.
+
+    Args:
+        p: the prior.
+        m: the mechanism.
+        counted: (N, M) the letters, at all others of which the column is 0; or (M,) whether all are.
+    """
     columns = m.matrix[:, m.support]
     peaks = columns.max(axis=0)
-    leakages = np.full(len(m.outputs), -np.inf)
-    leakages[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ ((peaks - columns) / peaks))
-    return leakages
+    short = np.where(np.broadcast_to(counted, m.matrix.shape)[:, m.support], (peaks - columns) / peaks, 0.0)
+    found = np.full(len(m.outputs), -np.inf)
+    found[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
+    return found
 
 
 def leakage_level(prior: PriorLike | Secret, mechanism: MechanismLike) -> float:
@@ -483,12 +495,7 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
     excluded = np.full(len(m.outputs), -np.inf)
     outside = p.pmf @ ~positive[:, m.support]
     excluded[m.support] = log_quotient(p.pmf @ positive[:, m.support], outside)
-    rest = np.zeros(len(m.outputs))
-    columns = m.matrix[:, m.support]
-    peaks = columns.max(axis=0)
-    short = np.where(positive[:, m.support], (peaks - columns) / peaks, 0.0)
-    rest[m.support] = log_quotient(p.pmf @ (columns / peaks), p.pmf @ short)
-    return excluded, rest
+    return excluded, np.where(m.support, _leakages(p, m, positive), 0.0)
 
 
 def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:

@@ -21,7 +21,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.measures.estimable import Estimable, estimable
-from pmlopt.measures.posterior import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
+from pmlopt.measures.outcomes import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
 from pmlopt.programs.certificate import (
     C_co,
     Certificate,

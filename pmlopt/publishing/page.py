@@ -12,7 +12,7 @@ from pmlopt.core.arrays import FloatArray, IntArray, said
 from pmlopt.core.display import nats, things
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.measures.estimable import LARGEST_RANKED, estimable
-from pmlopt.measures.posterior import MOST_TOLD, outcome_warnings, what_outcomes_tell
+from pmlopt.measures.outcomes import MOST_TOLD, outcome_warnings, what_outcomes_tell
 from pmlopt.programs.reports.pages import TOLD, Section, page
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, InClear, ReleaseFile, occurring

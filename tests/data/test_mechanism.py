@@ -47,45 +47,33 @@ def refused(*parts: str) -> Any:
     return pytest.raises(MechanismError, match=pattern)
 
 
-@pytest.mark.parametrize(
-    ("matrix", "parts"),
-    [
-        ([0.5, 0.5], ["2 dimension", r"\(2,\)"]),
-        ([[]], ["at least one", r"\(1, 0\)"]),
-        ([[[1.0]]], ["2 dimension", r"\(1, 1, 1\)"]),
-        ([[0.5, 0.5], [1.0]], ["regular"]),
-        ([[1.5, -0.5]], ["output 1 given 0", r"-0\.5", "negative"]),
-        ([[0.5, 0.5], [math.nan, 1]], ["nan", "row 1, column 0", "finite"]),
-        ([[math.inf, 0.5]], ["inf", "row 0, column 0", "finite"]),
-        ([[0.5, 0.5], [0.5, 0.4]], ["row of 1", r"0\.9", "divide"]),
-        ([[0.5, 0.5 + 1e-8]], ["row of 0", r"1\.00000001", "divide"]),
-        ([["a", "b"]], ["numbers"]),
-    ],
-)
-def test_bad_matrices_are_named_with_a_remedy(matrix: Any, parts: list[str]) -> None:
+NAMED = {"inputs": ["a", "b"], "outputs": ["yes", "no"]}
+REFUSED: list[tuple[dict[str, Any], list[str]]] = [
+    ({"matrix": [0.5, 0.5]}, ["2 dimension", r"\(2,\)"]),
+    ({"matrix": [[]]}, ["at least one", r"\(1, 0\)"]),
+    ({"matrix": [[[1.0]]]}, ["2 dimension", r"\(1, 1, 1\)"]),
+    ({"matrix": [[0.5, 0.5], [1.0]]}, ["regular"]),
+    ({"matrix": [[1.5, -0.5]]}, ["output 1 given 0", r"-0\.5", "negative"]),
+    ({"matrix": [[0.5, 0.5], [math.nan, 1]]}, ["nan", "row 1, column 0", "finite"]),
+    ({"matrix": [[math.inf, 0.5]]}, ["inf", "row 0, column 0", "finite"]),
+    ({"matrix": [[0.5, 0.5], [0.5, 0.4]]}, ["row of 1", r"0\.9", "divide"]),
+    ({"matrix": [[0.5, 0.5 + 1e-8]]}, ["row of 0", r"1\.00000001", "divide"]),
+    ({"matrix": [["a", "b"]]}, ["numbers"]),
+    ({"matrix": np.eye(2), "inputs": ["a", "a"]}, ["inputs", "'a'", "distinct"]),
+    ({"matrix": np.eye(2), "inputs": ["a"]}, ["inputs", "1 labels for 2", "one label for each"]),
+    ({"matrix": np.eye(2), "inputs": "ab"}, ["inputs", "'ab'", "sequence of labels"]),
+    ({"matrix": np.eye(2), "outputs": ["a", "a"]}, ["outputs", "'a'", "distinct"]),
+    ({"matrix": np.eye(2), "outputs": ["a"]}, ["outputs", "1 labels for 2", "one label for each"]),
+    ({"matrix": np.eye(2), "outputs": "ab"}, ["outputs", "'ab'", "sequence of labels"]),
+    ({"matrix": [[0.5, 0.5], [2.0, -1.0]], **NAMED}, ["'no' given 'b'", "-1"]),
+    ({"matrix": [[0.5, 0.5], [0.2, 0.2]], **NAMED}, ["row of 'b'"]),
+]
+
+
+@pytest.mark.parametrize(("fields", "parts"), REFUSED)
+def test_what_is_no_mechanism_is_named_with_a_remedy(fields: dict[str, Any], parts: list[str]) -> None:
     with refused(*parts):
-        Mechanism(matrix)
-
-
-@pytest.mark.parametrize("side", ["inputs", "outputs"])
-@pytest.mark.parametrize(
-    ("labels", "parts"),
-    [
-        (["a", "a"], ["'a'", "distinct"]),
-        (["a"], ["1 labels for 2", "one label for each"]),
-        ("ab", ["'ab'", "sequence of labels"]),
-    ],
-)
-def test_bad_labels_are_named_with_their_side(side: str, labels: Any, parts: list[str]) -> None:
-    with refused(side, *parts):
-        Mechanism(np.eye(2), **{side: labels})
-
-
-def test_errors_name_the_labels() -> None:
-    with refused("'no' given 'b'", r"-1"):
-        Mechanism([[0.5, 0.5], [2.0, -1.0]], ["a", "b"], ["yes", "no"])
-    with refused("row of 'b'"):
-        Mechanism([[0.5, 0.5], [0.2, 0.2]], ["a", "b"], ["yes", "no"])
+        Mechanism(**fields)
 
 
 def test_a_mechanism_shares_nothing_with_its_input_and_cannot_be_changed() -> None:

@@ -119,7 +119,7 @@ def test_the_bound_of_a_node_is_its_lagrangian_and_not_below_in_exact_arithmetic
     q, limits = corners @ columns, rng.uniform(0.1, 0.9, 6)
     most = np.maximum(q.max(axis=0), limits * 1.2)
     fates, caps, floors = rng.integers(-1, 2, 6).astype(float), rng.random(6), rng.random(6)
-    search = _Search(ConvexHull(corners), columns, limits, most, corners)
+    search = _Search(ConvexHull(corners), columns, limits, most)
     bound, _ = search._bound(fates, caps, floors)
     reached = []
     for law in corners:
@@ -147,8 +147,8 @@ def test_no_multipliers_prove_a_node_empty_that_has_a_prior(
     for y, q in enumerate(exactly(law, columns)):
         while (Fraction(float(limits[y])) - q) * int(fates[y]) < 0:
             limits[y] = np.nextafter(limits[y], math.inf * fates[y])
-    search = _Search(ConvexHull([law]), columns, limits, np.ones(4), law[None, :])
+    search = _Search(ConvexHull([law]), columns, limits, np.ones(4))
     monkeypatch.setattr(
-        search, "_master", lambda *_, **__: (0.0, law, rng.uniform(0, 2, 4), rng.uniform(0, 2, 4), 1e-3)
+        search, "_relaxed", lambda *_, **__: (law, rng.uniform(0, 2, 4), rng.uniform(0, 2, 4), 1e-3)
     )
     assert not search._is_empty(fates)

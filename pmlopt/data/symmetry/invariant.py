@@ -13,7 +13,7 @@ from pmlopt.core.records import COUNT, Range, Shape
 from pmlopt.data.mechanism import letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits
-from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace, SymmetricPrior, check_orbits
+from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace, SymmetricPrior, check_orbits, orbits_of
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 LARGEST_PAIRS = 2**24
@@ -118,9 +118,9 @@ class ListedPairs(PairSpace):
         n, m = prior.size, len(prior.output_labels)
         if n * m > LARGEST_PAIRS:
             raise PriorError(f"{prior!r} has {n * m} pairs: orbits are listed of up to {LARGEST_PAIRS}")
-        letter = _orbits(n, [move[0] for move in prior.moves])
-        output = _orbits(m, [move[1] for move in prior.moves])
-        pairs = _orbits(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])
+        letter = orbits_of(n, [move[0] for move in prior.moves])
+        output = orbits_of(m, [move[1] for move in prior.moves])
+        pairs = orbits_of(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])
         first = np.unique(pairs, return_index=True)[1]
         order = np.lexsort((letter[first // m], output[first % m]))
         self.table: IntArray = np.argsort(order)[pairs].reshape(n, m)
@@ -268,20 +268,6 @@ def _check_invariant(prior: Prior, moved: IntArray, place: int) -> None:
             )
 
 
-def _orbits(size: int, moves: Sequence[IntArray]) -> IntArray:
-    """(size,) numbers of the orbits under some permutations, in the order of their first members."""
-    from scipy import sparse
-    from scipy.sparse.csgraph import connected_components
-
-    if not moves:
-        return np.arange(size)
-    rows, columns = np.tile(np.arange(size), len(moves)), np.concatenate(moves)
-    graph = sparse.csr_array((np.ones(len(rows), dtype=np.int8), (rows, columns)), (size, size))
-    found = connected_components(graph, directed=False)[1]
-    _, first, inverse = np.unique(found, return_index=True, return_inverse=True)
-    return np.asarray(np.argsort(np.argsort(first))[inverse])
-
-
 class CirclePrior(SymmetricPrior):
     """The uniform law on N letters in a circle, and its shifts, with reflections or without.
 
@@ -308,8 +294,9 @@ class CirclePrior(SymmetricPrior):
     kind: ClassVar[str] = "circle"
 
     def __init__(self, size: Annotated[int, Range(1), COUNT], reflections: bool = True) -> None:
-        object.__setattr__(self, "letters", whole(size, "the size of the circle", PriorError))
-        object.__setattr__(self, "reflections", bool(reflections))
+        vars(self).update(
+            letters=whole(size, "the size of the circle", PriorError), reflections=bool(reflections)
+        )
         check_orbits(self, self.letters // 2 + 1 if reflections else self.letters)
 
     letters: int

@@ -60,9 +60,7 @@ class OrbitMechanism(Mechanism):
     """
 
     def __init__(self, space: PairSpace, masses: Sequence[int], total: int) -> None:
-        object.__setattr__(self, "space", space)
-        object.__setattr__(self, "masses", tuple(int(mass) for mass in masses))
-        object.__setattr__(self, "total", int(total))
+        vars(self).update(space=space, masses=tuple(int(mass) for mass in masses), total=int(total))
         if len(self.masses) != space.orbits.count:
             raise MechanismError(
                 f"there are {len(self.masses)} masses for {space.orbits.count} orbits of pairs"

@@ -29,6 +29,28 @@ def check_orbits(prior: object, count: int) -> None:
         )
 
 
+def orbits_of(size: int, moves: Iterable[IntArray]) -> IntArray:
+    """(size,) numbers of the orbits under some permutations, in the order of their first members.
+
+    Args:
+        size: how many members there are.
+        moves: (size,) where each permutation takes them; one at a time is held.
+    """
+    from scipy import sparse
+    from scipy.sparse.csgraph import connected_components
+
+    members = np.arange(size)
+    first = members  # of the orbit of each member
+    for moved in moves:
+        if (first[moved] == first).all():  # no news after the permutations so far
+            continue
+        links = np.tile(members, 2), np.concatenate([first, moved])
+        graph = sparse.coo_array((np.ones(2 * size, dtype=np.int8), links), shape=(size, size))
+        found = connected_components(graph, directed=False)[1]
+        first = np.unique(found, return_index=True)[1][found]
+    return np.asarray(np.unique(first, return_inverse=True)[1].ravel())
+
+
 @dataclass(frozen=True, eq=False)
 class Cells:
     """How the letters look from one output: in cells, the orbits under the permutations that fix the output.

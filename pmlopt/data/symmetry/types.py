@@ -48,8 +48,7 @@ class IIDPrior(SymmetricPrior):
     """
 
     def __init__(self, law: PriorLike, records: int) -> None:
-        object.__setattr__(self, "law", as_prior(law))
-        object.__setattr__(self, "records", whole(records, "the number of records", PriorError))
+        vars(self).update(law=as_prior(law), records=whole(records, "the number of records", PriorError))
 
     kind: ClassVar[str] = "types"
     law: Prior

@@ -39,9 +39,7 @@ def column_counts(
         >>> column_counts({"level": ["b", "a", "b", None]}, "level", missing="drop")
         {'a': 1, 'b': 2}
     """
-    with open_table(data, form) as table:
-        found = tally(table, [column], missing)
-    return {label: count for (label,), count in found.items()}
+    return counts_by_column(data, [column], missing, form)[column]
 
 
 def cross_counts(

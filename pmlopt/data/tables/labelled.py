@@ -120,13 +120,10 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
     names = row_names(found)
     if is_frame(found):
         columns = _columns(found)
-        if names is None and len(columns) > 1:
-            if len(columns) > 2 and str(found.columns[-1]).lower() not in NUMBER_HEADERS:
-                columns = []
+        several = len(columns) == 2 or (len(columns) > 2 and str(found.columns[-1]).lower() in NUMBER_HEADERS)
+        if names is None and several:
             names = columns[0] if len(columns) == 2 else list(zip(*columns[:-1], strict=True))
         elif len(columns) != 1:
-            columns = []
-        if not columns:
             raise error(
                 f"{what} are a table with the columns {list(found.columns)}: give a table of two, the label "
                 "and its number, a mapping, or a pandas Series with its index"
@@ -134,7 +131,7 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
         numbers = columns[-1]
     else:
         numbers = listed(found)
-    return Labelled(numbers, (None if names is None else _named(names, what, error),), what)
+    return Labelled(numbers, (_named(names, what, error),), what)
 
 
 def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> Labelled:
@@ -175,7 +172,7 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
     names, columns = row_names(found), column_names(found)
     if names is None and columns is not None:
         names, columns, found = _by_first_column(found, columns, what, error)
-    return Labelled(_cells(found), (_optional(names, what, error), _optional(columns, what, error)), what)
+    return Labelled(_cells(found), (_named(names, what, error), _named(columns, what, error)), what)
 
 
 def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
@@ -277,9 +274,8 @@ def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
     """
     found = opened(data)
     if found is not None and is_frame(found):
-        names = row_names(found)
-        rows = None if names is None else _optional(names, what, error)
-        return Labelled(_cells(found), (rows, _optional(column_names(found), what, error)), what)
+        names = row_names(found), column_names(found)
+        return Labelled(_cells(found), tuple(_named(side, what, error) for side in names), what)
     if isinstance(data, Mapping):
         single = all(map(_is_number, data.values()))
     else:
@@ -371,17 +367,13 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, str) or not isinstance(value, Iterable)
 
 
-def _optional(labels: Iterable[Any] | None, what: str, error: type[InputError]) -> tuple[Label, ...] | None:
-    return None if labels is None else _named(labels, what, error)
-
-
-def _named(labels: Iterable[Any], what: str, error: type[InputError]) -> tuple[Label, ...]:
+def _named(labels: Iterable[Any] | None, what: str, error: type[InputError]) -> tuple[Label, ...] | None:
     """Labels that data came with, where None and NaN stand for missing cells and are no letters."""
-    found = list(labels)
-    for place, label in enumerate(found):
+    found = None if labels is None else list(labels)
+    for place, label in enumerate(found or ()):
         if is_missing(label):
             raise error(
                 f"{what}: the label at position {place} is {label!r}, a missing cell: leave it out, or make "
                 "it a letter, such as the empty text ''"
             )
-    return labels_of(found, None, what, error)
+    return None if found is None else labels_of(found, None, what, error)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import io
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -203,9 +203,9 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
         if codec is not None:
             source = _opened(source, codec, data)
         if source.head.startswith(_PARQUET):
-            return ParquetTable(data, with_seeking(source))
+            return TypedTable(data, with_seeking(source), "Parquet")
         if source.head.startswith(_ARROW):
-            return IpcTable(data, with_seeking(source))
+            return TypedTable(data, with_seeking(source), "Arrow")
         found = (form or CsvForm()).found(source.head, data, whole=len(source.head) < HEAD)
         return CsvTable(data, source, found)
     except BaseException:
@@ -416,17 +416,31 @@ class CsvTable(Table):
         return self._source.done()
 
 
-class _TypedTable(Table):
-    """A file whose columns have types."""
+class TypedTable(Table):
+    """A file whose columns have types: Parquet, or Arrow IPC, which Feather is too."""
 
-    def __init__(self, path: object, source: DataStream, schema: Any, rows: int | None) -> None:
-        self.where, self.rows = path, rows
-        self._source = source
-        self._read = 0
+    def __init__(self, path: object, source: DataStream, kind: Literal["Parquet", "Arrow"]) -> None:
+        import pyarrow
+
+        self.where, self._source, self._read = path, source, 0
+        try:
+            stream = pyarrow.PythonFile(source, mode="r")
+            if kind == "Parquet":
+                import pyarrow.parquet
+
+                file = pyarrow.parquet.ParquetFile(stream)
+                schema, self.rows = file.schema_arrow, file.metadata.num_rows
+                size = max(1, min(_LONGEST_BATCH, _CELLS // max(1, len(schema.names))))
+                self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(batch_size=size)
+            else:
+                import pyarrow.ipc
+
+                file = pyarrow.ipc.open_file(stream)
+                schema = file.schema
+                self._parts = lambda: map(file.get_batch, range(file.num_record_batches))
+        except (pyarrow.ArrowInvalid, OSError) as cause:
+            raise FileFormatError(f"{path}: is not a whole {kind} file: {reason_of(cause)}") from None
         self.names, self.types = list(schema.names), list(schema.types)
-
-    def _record_batches(self) -> Iterator[Any]:
-        raise NotImplementedError
 
     def batches(self) -> Iterator[Batch]:
         """The batches of rows."""
@@ -434,7 +448,7 @@ class _TypedTable(Table):
 
         self._read = 0
         try:
-            for batch in self._record_batches():
+            for batch in self._parts():
                 if batch.num_rows:
                     yield Batch(batch.columns, batch.num_rows, self._read + 1, text=False)
                 self._read += batch.num_rows
@@ -450,23 +464,6 @@ class _TypedTable(Table):
     def done(self) -> float | None:
         """The share of the rows that was read."""
         return self._read / self.rows if self.rows else None
-
-
-class ParquetTable(_TypedTable):
-    """A Parquet file."""
-
-    def __init__(self, path: object, stream: DataStream) -> None:
-        import pyarrow.parquet
-
-        try:
-            self._file = pyarrow.parquet.ParquetFile(pyarrow.PythonFile(stream, mode="r"))
-        except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise FileFormatError(f"{path}: is not a whole Parquet file: {reason_of(cause)}") from None
-        super().__init__(path, stream, self._file.schema_arrow, self._file.metadata.num_rows)
-
-    def _record_batches(self) -> Iterator[Any]:
-        rows = max(1, min(_LONGEST_BATCH, _CELLS // max(1, len(self.names))))
-        return iter(self._file.iter_batches(batch_size=rows))
 
 
 class FolderTable(Table):
@@ -547,22 +544,6 @@ def files_in(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     if not found:
         raise FileFormatError(f"{data}: has no file that ends in {' or '.join(PARQUET_ENDINGS)}")
     return folder, found
-
-
-class IpcTable(_TypedTable):
-    """An Arrow IPC file, which Feather is too."""
-
-    def __init__(self, path: object, stream: DataStream) -> None:
-        import pyarrow.ipc
-
-        try:
-            self._file = pyarrow.ipc.open_file(pyarrow.PythonFile(stream, mode="r"))
-        except (pyarrow.ArrowInvalid, OSError) as cause:
-            raise FileFormatError(f"{path}: is not a whole Arrow file: {reason_of(cause)}") from None
-        super().__init__(path, stream, self._file.schema, None)
-
-    def _record_batches(self) -> Iterator[Any]:
-        return (self._file.get_batch(place) for place in range(self._file.num_record_batches))
 
 
 def no_rows(where: object, rows: int = 1) -> FileFormatError:

@@ -11,9 +11,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import float_array, nonnegative, real, whole
+from pmlopt.core.arrays import FloatArray, IntArray, float_array, nonnegative, real, whole
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 
 
@@ -33,9 +33,7 @@ def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
     """
     p = as_prior(prior)
     table = _gains(gains, p.size)
-    matrix = np.zeros(table.shape)
-    matrix[:, int(np.argmax(p.probabilities @ table))] = 1.0
-    return Mechanism(matrix, p.labels)
+    return _sure(p, table, np.full(p.size, np.argmax(p.probabilities @ table)))
 
 
 def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
@@ -51,12 +49,15 @@ def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
     """
     p = as_prior(prior)
     table = _gains(gains, p.size)
-    matrix = np.zeros(table.shape)
-    matrix[np.arange(p.size), np.argmax(table, axis=1)] = 1.0
-    return Mechanism(matrix, p.labels)
+    return _sure(p, table, np.argmax(table, axis=1))
 
 
-def _gains(gains: ArrayLike, size: int) -> np.ndarray:
+def _sure(prior: Prior, table: FloatArray, outputs: IntArray) -> Mechanism:
+    """The mechanism that releases one output for each letter, of those of a table of gains."""
+    return Mechanism(np.eye(table.shape[1])[outputs], prior.labels)
+
+
+def _gains(gains: ArrayLike, size: int) -> FloatArray:
     table = float_array(gains, 2, "the gains", UtilityError)
     if len(table) != size:
         raise UtilityError(f"the gains have {len(table)} rows for {size} letters")
@@ -86,21 +87,9 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
     if p.size != 2:
         raise PrivacyError(f"the binary mechanism needs a prior on 2 letters, not {p.size}")
     level = nonnegative(epsilon, "epsilon", PrivacyError)
-    if level >= p.max_leakage:
-        return Mechanism(np.eye(2), p.labels, p.labels)
-    likely = int(np.argmax(p.pmf))
-    larger, smaller = p.pmf[likely], p.pmf[1 - likely]
-    ratio = math.exp(level)
-    # 1 - t p1 = p2 - p1 (t - 1), which loses no digits; rounding may leave the other one below 0
-    rest_of_larger = smaller - larger * math.expm1(level)
-    rest_of_smaller = max(0.0, larger - smaller * math.expm1(level))
-    if rest_of_larger > 0:
-        rows = [[ratio * smaller, rest_of_smaller], [rest_of_larger, ratio * larger]]
-    else:
-        second = rest_of_smaller / (ratio * larger)
-        rows = [[1 - second, second], [0.0, 1.0]]
-    matrix = np.array(rows)
-    return Mechanism(matrix if likely == 0 else matrix[::-1, ::-1], p.labels, p.labels)
+    known = float(p.pmf[0]), float(p.pmf[1])
+    matrix = np.eye(2) if level >= p.max_leakage else _on_two_letters(known, known, level)
+    return Mechanism(matrix, p.labels, p.labels)
 
 
 def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
@@ -209,21 +198,20 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
         raise PrivacyError(
             f"[{low:g}, {high:g}] is no interval of probabilities: give 0 <= lowest <= highest <= 1"
         )
-    level = min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
-    ratio, down = math.exp(level), math.exp(-level)
-    # off the diagonal, times d
-    first, second = _rest(ratio, high, 1 - high), _rest(ratio, 1 - low, low)
-    scale = 1 + ratio * (high - low)
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    return Mechanism(_on_two_letters((low, 1 - low), (high, 1 - high), min(level, 700.0)))
+
+
+def _on_two_letters(low: tuple[float, float], high: tuple[float, float], level: float) -> FloatArray:
+    """The rows of `robust_binary`, from both probabilities at each end of the interval."""
+    ratio, down, grown = math.exp(level), math.exp(-level), math.expm1(level)
+    # off the diagonal, times d: 1 - t (1 - high) = high - (1 - high) (t - 1), which loses no digits
+    first, second = high[0] - high[1] * grown, low[1] - low[0] * grown
     if min(first, second) >= 0:
-        rows = [[ratio * (1 - low), first], [second, ratio * high]]
-        return Mechanism(np.array(rows) / scale)
+        scale = 1 + ratio * (high[0] - low[0])
+        return np.array([[ratio * low[1], first], [second, ratio * high[0]]]) / scale
     if second < 0:  # P[1,0] = 0; the second column bounds P[0,1] from below
-        moved = max(0.0, (down - (1 - high)) / high)
-        return Mechanism([[1 - moved, moved], [0.0, 1.0]])
-    moved = max(0.0, (down - low) / (1 - low))
-    return Mechanism([[1.0, 0.0], [moved, 1 - moved]])
-
-
-def _rest(ratio: float, part: float, other: float) -> float:
-    """`1 - ratio other`, where the part and the other make one: by the smaller, whose digits count."""
-    return 1 - ratio * other if other <= part else ratio * part - (ratio - 1)
+        moved = max(0.0, (down - high[1]) / high[0])
+        return np.array([[1 - moved, moved], [0.0, 1.0]])
+    moved = max(0.0, (down - low[0]) / low[1])
+    return np.array([[1.0, 0.0], [moved, 1 - moved]])

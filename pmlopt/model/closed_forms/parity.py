@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, real, whole
+from pmlopt.core.arrays import FloatArray, nonnegative, real, whole, within
 from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
 
@@ -88,9 +88,7 @@ def parity_prior(records: int, entropy: float) -> FloatArray:
 
 def _checked(records: int, error: float, entropy: float) -> tuple[int, float, float]:
     n = whole(records, "the number of records", QueryError)
-    flip = real(error, "the error probability", MechanismError)
-    if not 0 <= flip <= 1:
-        raise MechanismError(f"the error probability is {flip:g}: give one in [0, 1]")
+    flip = within(error, "[0, 1]", "the error probability", MechanismError)
     least, most = real(entropy, "the entropy b", PrivacyError), n * math.log(2)
     if not 0 <= least <= most * (1 + 1e-12):
         raise PrivacyError(f"the entropy b is {least!r}: give one in [0, n log 2] = [0, {most!r}] nats")

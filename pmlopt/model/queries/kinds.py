@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, product
@@ -87,8 +86,7 @@ class Explicit(Query):
         place = {label: at for at, label in enumerate(labels)}
         places = np.array([place[entry] for entry in entries], dtype=np.int64).reshape(array.shape)
         places.setflags(write=False)
-        object.__setattr__(self, "places", places)
-        object.__setattr__(self, "labels", labels)
+        vars(self).update(places=places, labels=labels)
 
     @property
     def alphabets(self) -> tuple[int, ...]:
@@ -171,8 +169,9 @@ class ModularSum(Counted):
         return self.sizes[0] if len(set(self.sizes)) == 1 else self.sizes
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
-        object.__setattr__(self, "modulus", limited(modulus, "the modulus", "MOST_VALUES"))
-        object.__setattr__(self, "sizes", alphabets_of(records, letters))
+        vars(self).update(
+            modulus=limited(modulus, "the modulus", "MOST_VALUES"), sizes=alphabets_of(records, letters)
+        )
         if (entries := self.modulus * max(self.sizes)) > LARGEST_COUNTS:
             raise QueryError(
                 f"{max(self.sizes):,} letters and the modulus {self.modulus:,} make {entries:,} counts: at "
@@ -373,63 +372,11 @@ def _log_multinomials(counts: FloatArray) -> FloatArray:
     return np.where((counts >= 0).all(axis=1), logs, -np.inf)
 
 
-class OfWeight(Counted):
-    """A query that is a function of the weight `w = x_1 + ... + x_n` of n binary records.
+@dataclass(frozen=True, eq=False, init=False)
+class Weight(Counted):
+    """The weight query on n binary records: the number of ones, or a function of it.
 
     Its counts are sums of binomial coefficients.
-    """
-
-    count: int
-
-    @abstractmethod
-    def of_weights(self) -> Sequence[Label]:
-        """(n + 1,) the value of the query at each weight."""
-
-    def places(self) -> IntArray:
-        """(n + 1,) the index of each weight's value among `values`."""
-        return self._places[1]
-
-    @property
-    def alphabets(self) -> tuple[int, ...]:
-        return (2,) * self.count
-
-    @property
-    def values(self) -> tuple[Label, ...]:
-        return self._places[0]
-
-    @property
-    def kinds(self) -> tuple[int, ...]:
-        return (0,)
-
-    def log_counts(self, record: int) -> FloatArray:
-        checked_record(self, record)
-        values, places = self._places
-        others = _log_binomials(self.records - 1)
-        counts = np.full((2, len(values)), -np.inf)
-        for letter in (0, 1):
-            np.logaddexp.at(counts[letter], places[letter : letter + self.records], others)
-        return counts
-
-    def answers(self, record: int) -> IntArray:
-        checked_record(self, record)
-        places = self._places[1]
-        return np.asarray(np.unique(np.stack([places[:-1], places[1:]], axis=1), axis=0))
-
-    def table(self) -> IntArray:
-        return np.asarray(self._places[1][listed(self).sum(axis=0)])
-
-    @cached_property
-    def _places(self) -> tuple[tuple[Label, ...], IntArray]:
-        """The distinct values, and the index of each weight's value among them."""
-        found = self.of_weights()
-        values = in_order(found)
-        place = {value: at for at, value in enumerate(values)}
-        return values, np.array([place[value] for value in found])
-
-
-@dataclass(frozen=True, eq=False, init=False)
-class Weight(OfWeight):
-    """The weight query on n binary records: the number of ones, or a function of it.
 
     Args:
         records: n.
@@ -454,24 +401,52 @@ class Weight(OfWeight):
         """As a file has it: by the value at each weight, 0 to n."""
         return cls(len(outcomes) - 1, outcomes.__getitem__)
 
-    @property
-    def outcomes(self) -> tuple[Label, ...]:
-        """(n + 1,) the value at each weight."""
-        return tuple(self.of_weights())
-
     def __init__(self, records: int, function: Callable[[int], Label] | None = None) -> None:
         object.__setattr__(self, "count", record_count(records))
         if not (function is None or callable(function)):
             raise QueryError(f"the function of the weight is {function!r:.60}: give one that can be called")
         object.__setattr__(self, "function", function)
 
-    def of_weights(self) -> Sequence[Label]:
-        weights = range(self.count + 1)
-        return weights if self.function is None else [self.function(weight) for weight in weights]
+    @cached_property
+    def outcomes(self) -> tuple[Label, ...]:
+        """(n + 1,) the value at each weight."""
+        return tuple(map(self.function, range(self.count + 1)) if self.function else range(self.count + 1))
+
+    @property
+    def alphabets(self) -> tuple[int, ...]:
+        return (2,) * self.count
+
+    @cached_property
+    def values(self) -> tuple[Label, ...]:
+        return in_order(self.outcomes)
+
+    @property
+    def kinds(self) -> tuple[int, ...]:
+        return (0,)
+
+    def log_counts(self, record: int) -> FloatArray:
+        checked_record(self, record)
+        others = _log_binomials(self.records - 1)
+        counts = np.full((2, len(self.values)), -np.inf)
+        for letter in (0, 1):
+            np.logaddexp.at(counts[letter], self.places[letter : letter + self.records], others)
+        return counts
+
+    def answers(self, record: int) -> IntArray:
+        checked_record(self, record)
+        return np.asarray(np.unique(np.stack([self.places[:-1], self.places[1:]], axis=1), axis=0))
+
+    def table(self) -> IntArray:
+        return np.asarray(self.places[listed(self).sum(axis=0)])
+
+    @cached_property
+    def places(self) -> IntArray:
+        """(n + 1,) the index of each weight's value among `values`."""
+        place = {value: at for at, value in enumerate(self.values)}
+        return np.array([place[value] for value in self.outcomes])
 
 
-@dataclass(frozen=True, init=False)
-class Quadratic(OfWeight):
+class Quadratic(Weight):
     """The quadratic query `f(x) = sum_{i<j} x_i x_j` over n binary records: w (w - 1) / 2 at the weight w.
 
     Args:
@@ -488,13 +463,14 @@ class Quadratic(OfWeight):
     """
 
     kind: ClassVar[str] = "quadratic"
-    count: int
 
     def __init__(self, records: int) -> None:
-        object.__setattr__(self, "count", record_count(records))
+        super().__init__(records, _pairs_of)
 
-    def of_weights(self) -> Sequence[Label]:
-        return [weight * (weight - 1) // 2 for weight in range(self.count + 1)]
+
+def _pairs_of(weight: int) -> int:
+    """How many pairs there are of so many ones."""
+    return weight * (weight - 1) // 2
 
 
 def _log_binomials(n: int) -> FloatArray:

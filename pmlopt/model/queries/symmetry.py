@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, IntArray, float_array
+from pmlopt.data.symmetry.prior import orbits_of
 from pmlopt.errors import PriorError
-from pmlopt.model.queries.kinds import MOST_CLASSES, Explicit, ModularSum, OfWeight, ResidueTypes, Weight
+from pmlopt.model.queries.kinds import MOST_CLASSES, Explicit, ModularSum, ResidueTypes, Weight
 from pmlopt.model.queries.query import Query, check_listable, check_query
 
 FEW_LETTERS = 3
@@ -35,7 +36,9 @@ def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
 
     Examples:
         >>> parity = np.indices((2, 2)).sum(axis=0) % 2
-        >>> orbits_of(symmetries(parity, np.full((2, 2), 0.25)), (2, 2)).tolist()
+        >>> places = np.arange(4).reshape(2, 2)
+        >>> maps = symmetries(parity, np.full((2, 2), 0.25))
+        >>> orbits_of(4, (move(places).ravel() for move in maps)).tolist()
         [0, 1, 1, 0]
     """
 
@@ -51,27 +54,6 @@ def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
     budget = MOST_COMPARED // table.size
     both = (move for _, move in zip(range(budget), _double(table.shape), strict=False))
     return [*single, *(move for move in both if kept(move))]
-
-
-def orbits_of(maps: Sequence[Map], shape: tuple[int, ...]) -> IntArray:
-    """(N,) the orbit of each dataset under some maps, numbered by the first dataset of each."""
-    from scipy import sparse
-    from scipy.sparse.csgraph import connected_components
-
-    places = np.arange(int(np.prod(shape))).reshape(shape)
-    size = places.size
-    label = np.arange(size)
-    for move in maps:
-        moved = move(places).ravel()
-        if (label[moved] == label).all():  # no news after the maps so far
-            continue
-        links = (np.tile(np.arange(size), 2), np.concatenate([label, moved]))
-        graph = sparse.coo_array((np.ones(2 * size, dtype=bool), links), shape=(size, size))
-        found = connected_components(graph, directed=False)[1]
-        first = np.full(int(found.max()) + 1, size)
-        np.minimum.at(first, found, np.arange(size))
-        label = first[found]
-    return np.asarray(np.unique(label, return_inverse=True)[1].ravel())
 
 
 def _single(shape: tuple[int, ...]) -> Iterator[Map]:
@@ -187,8 +169,8 @@ def _known(query: Query) -> Orbits | None:
             return _counted(weight, np.arange(query.records + 1) % query.modulus)
         types = ResidueTypes(query)
         return _counted(types, types.residues) if types.count <= MOST_CLASSES else None
-    if isinstance(query, OfWeight):
-        places, n = query.places(), query.records
+    if isinstance(query, Weight):
+        places, n = query.places, query.records
         if n > 1 and (places == places[::-1]).all():  # all letters may be flipped at once
             return _counted(Weight(n, _Folded(n)), places[: n // 2 + 1])
         return _counted(Weight(n), places)
@@ -215,7 +197,8 @@ def _listed(query: Query, law: ArrayLike | None) -> Orbits:
     """The orbits under the symmetries that are found in the tables of the query and of the law."""
     table = query.table()
     masses = law_of(query, law)
-    classes = orbits_of(symmetries(table, masses), table.shape)
+    places = np.arange(table.size).reshape(table.shape)
+    classes = orbits_of(table.size, (move(places).ravel() for move in symmetries(table, masses)))
     first = np.unique(classes, return_index=True)[1]
     return Orbits(
         Explicit(classes.reshape(table.shape)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -98,6 +98,29 @@ class ChoquetSet(PriorSet):
     @property
     def size(self) -> int:
         return len(self.floats.lower)
+
+    def by_orbit(self, cells: Cells, values: Sequence[Any], what: str) -> list[Any]:
+        """The value of each cell's letters, of values that letters of one orbit must have in common.
+
+        Args:
+            cells: of one output of a symmetric prior.
+            values: one for each letter.
+            what: they are, as a subject with its verb.
+        """
+        if cells.classes is None or len(values) != len(cells.classes):
+            raise PrivacyError(
+                f"{self!r} is on letters one by one, and the prior of the design is {cells.whole!r}: give "
+                "InvariantPrior(...) on as many letters, or a set that is around the prior itself"
+            )
+        if cells.listed is not None:
+            self.check_letters(cells.listed.labels, "the prior of the design")
+        found: dict[int, Any] = {}
+        for value, orbit in zip(values, cells.letters[cells.classes].tolist(), strict=True):
+            if found.setdefault(orbit, value) != value:
+                raise PrivacyError(
+                    f"{what} not invariant: letters of one orbit have {found[orbit]!s:.20} and {value!s:.20}"
+                )
+        return [found[orbit] for orbit in cells.letters.tolist()]
 
     @cached_property
     def vacuous(self) -> bool:
@@ -349,25 +372,9 @@ class Box(ChoquetSet):
 
     def on_cells(self, cells: Cells) -> Box:
         """The box on the cells; bounds are rounded outwards, so that it holds every prior of the set."""
-        if cells.classes is None or len(self.lower) != len(cells.classes):
-            raise PrivacyError(
-                f"{self!r} is on letters one by one: give the prior as Invariant(...) on as many letters, or "
-                "MinimumMass"
-            )
-        if cells.listed is not None:
-            self.check_letters(cells.listed.labels, "the prior of the design")
-        ends = []
-        for bounds, side in ((self.lower, "lower"), (self.upper, "upper")):
-            for orbit in range(len(cells.orbits)):
-                own = bounds[cells.letters[cells.classes] == orbit]
-                if (own != own[0]).any():
-                    raise PrivacyError(
-                        f"the {side} bounds are not invariant: letters of one orbit have {own.min():g} and "
-                        f"{own.max():g}"
-                    )
-            one = np.zeros(cells.size)
-            one[cells.classes] = bounds
-            ends.append(one * np.array(cells.counts, dtype=float))
+        counts = np.array(cells.counts, dtype=float)
+        sides = ((self.lower, "the lower bounds are"), (self.upper, "the upper bounds are"))
+        ends = [counts * self.by_orbit(cells, bounds.tolist(), what) for bounds, what in sides]
         return Box(ends[0] * (1 - _OUTWARDS), np.minimum(ends[1] * (1 + _OUTWARDS), 1.0), self.delta)
 
     @property
@@ -506,12 +513,12 @@ def _check_bounds(lower: FloatArray, upper: FloatArray) -> None:
     if len(crossed):
         x = crossed[0]
         raise PrivacyError(f"the bounds cross at position {x}: {lower[x]:g} is above {upper[x]:g}")
-    if lower.sum() > 1 + SUM_TOLERANCE:
-        raise PrivacyError(
-            f"the lower bounds sum to {lower.sum():.12g}: with more than 1, the set of priors is empty"
-        )
-    if upper.sum() < 1 - SUM_TOLERANCE:
-        raise PrivacyError(
-            f"the upper bounds sum to {upper.sum():.12g}: with less than 1, the set of priors is empty"
-        )
+    for side, total, empty, than in (
+        ("lower", lower.sum(), lower.sum() > 1 + SUM_TOLERANCE, "more"),
+        ("upper", upper.sum(), upper.sum() < 1 - SUM_TOLERANCE, "less"),
+    ):
+        if empty:
+            raise PrivacyError(
+                f"the {side} bounds sum to {total:.12g}: with {than} than 1, the set of priors is empty"
+            )
     check_possible(np.where(lower > 0, upper, np.minimum(upper, 1 - lower.sum())))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, real, subset_sums, whole
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, subset_sums, whole, within
 from pmlopt.data.chain import Chain, counted_moves
 from pmlopt.data.prior import Prior, PriorLike, as_prior, counted
 from pmlopt.errors import PriorError, PrivacyError
@@ -128,7 +128,7 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
         >>> weissman_radius(5075, 20, 1e-5) > 0.1 >= weissman_radius(5076, 20, 1e-5)
         True
     """
-    wanted = _positive_radius(radius)
+    wanted = within(radius, "(0, 2]", "the radius", PrivacyError)
     return fewest_samples(
         wanted / 2, size, delta, kappa,
         lambda samples: weissman_radius(samples, size, delta, kappa) <= wanted,
@@ -157,7 +157,7 @@ def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -
         >>> round(weissman_delta(weissman_radius(1000, 5, 0.01), 1000, 5), 12)
         0.01
     """
-    return chance_beyond(_positive_radius(radius) / 2, samples, size, kappa)
+    return chance_beyond(within(radius, "(0, 2]", "the radius", PrivacyError) / 2, samples, size, kappa)
 
 
 def chance_beyond(half: float, samples: int, size: int, kappa: float) -> float:
@@ -189,13 +189,6 @@ def fewest_samples(
     return samples
 
 
-def _positive_radius(radius: float) -> float:
-    size = real(radius, "the radius", PrivacyError)
-    if not 0 < size <= 2:
-        raise PrivacyError(f"the radius is {size:g}: give one in (0, 2]")
-    return size
-
-
 def phi(kappa: float) -> float:
     """The exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
 
@@ -208,9 +201,7 @@ def phi(kappa: float) -> float:
         >>> phi(0.5), round(phi(0.25), 12) == round(2 * math.log(3), 12)
         (2.0, True)
     """
-    k = real(kappa, "kappa", PrivacyError)
-    if not 0 < k <= 0.5:
-        raise PrivacyError(f"kappa is {k:g}: give one in (0, 1/2]")
+    k = within(kappa, "(0, 1/2]", "kappa", PrivacyError)
     gap = 1 - 2 * k
     if k < 0.1:
         return (math.log1p(-k) - math.log(k)) / gap

@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, probability, real
+from pmlopt.core.arrays import FloatArray, probability, within
 from pmlopt.core.records import Record
 from pmlopt.data.secret import Secret
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.model.uncertainty.l1_ball import Center, L1Ball
-from pmlopt.model.uncertainty.prior_set import PriorSet
+from pmlopt.model.uncertainty.prior_set import PriorSet, told_scope
 
 
 class JointLaws(Record):
@@ -84,9 +84,7 @@ class JointLaws(Record):
             >>> near.law.radius, [round(one.radius, 12) for one in near.conditionals]
             (0.1, [0.25, 0.166666666667])
         """
-        size = real(radius, "the radius", PrivacyError)
-        if not 0 < size <= 2:
-            raise PrivacyError(f"the radius is {size:g}: give one in (0, 2]; without one leave `over` out")
+        size = within(radius, "(0, 2]", "the radius", PrivacyError, "; without one leave `over` out")
         masses = _one_law(secret).sum(axis=1)
         share = [size * float(masses.sum() / mass) for mass in masses]
         radii = [min(2.0, math.nextafter(radius, 2.0)) for radius in share]
@@ -167,12 +165,7 @@ class JointLaws(Record):
     @property
     def scope(self) -> str:
         """For which joint laws a bound over this set holds, in words."""
-        if self.delta is None:
-            return f"for every joint law {self.words}"
-        return (
-            f"for the true joint law, except with probability {self.delta:g} over the sample (for every "
-            f"joint law {self.words})"
-        )
+        return told_scope(f"for every joint law {self.words}", "joint law", self.delta)
 
     def means(self, matrix: Any) -> tuple[Any, Any, Any]:
         """The extreme means of each column given each value, times one number, and that number.

@@ -19,7 +19,7 @@ from pmlopt.core.arrays import (
     float_array,
     labels_of,
     probability,
-    real,
+    within,
 )
 from pmlopt.core.records import Given, Range, Record, Shape
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -145,13 +145,9 @@ class L1Ball(ChoquetSet):
         self.center = Center.of(center)
         structured = isinstance(self.center, SymmetricPrior)
         self.labels = None if structured else self.center.labels
-        self.radius = real(radius, "the radius", PrivacyError)
+        furthest = "; no two distributions are further apart than 2"
+        self.radius = within(radius, "[0, 2]", "the radius", PrivacyError, furthest)
         self.delta = None if delta is None else probability(delta)
-        if not 0 <= self.radius <= 2:
-            raise PrivacyError(
-                f"the radius is {self.radius:g}: give one in [0, 2]; no two distributions are further apart "
-                "than 2"
-            )
         if not structured:  # whose letters all have a mass
             check_possible(self.center.probabilities + self.radius)
 
@@ -162,18 +158,8 @@ class L1Ball(ChoquetSet):
             if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
                 raise PrivacyError(f"the centre is {center!r}, and the prior of the design {cells.whole!r}")
             return L1Ball(cells.prior, self.radius, self.delta)
-        if cells.classes is None or center.size != len(cells.classes):
-            raise PrivacyError(
-                f"{self!r} has no symmetric centre: give the prior of the design, {cells.whole!r}"
-            )
-        if cells.listed is not None:
-            self.check_letters(cells.listed.labels, "the prior of the design")
-        masses, weights = [0] * cells.size, center.weights
-        firsts: dict[int, int] = {}
-        for weight, cell in zip(weights, cells.classes.tolist(), strict=True):
-            if firsts.setdefault(int(cells.letters[cell]), weight) != weight:
-                raise PrivacyError("the centre is not invariant: letters of one orbit have different masses")
-            masses[cell] += weight
+        weights = self.by_orbit(cells, center.weights, "the masses of the centre are")
+        masses = [count * weight for count, weight in zip(cells.counts, weights, strict=True)]
         return L1Ball(Center.of_counts(tuple(masses), Positions(cells.size)), self.radius, self.delta)
 
     @property

@@ -35,6 +35,13 @@ def check_possible(most: FloatArray) -> None:
         )
 
 
+def told_scope(members: str, truth: str, delta: float | None) -> str:
+    """For whom a bound over a set holds: for its members, and with confidence for the truth that it holds."""
+    if delta is None:
+        return members
+    return f"for the true {truth}, except with probability {delta:g} over the sample ({members})"
+
+
 MEMBER = 1e-12
 """Membership tolerance: the distance from a set, in l1 or in a bound on a probability, that is put down to
 rounding."""
@@ -160,12 +167,7 @@ class PriorSet(Record, ABC):
     @property
     def scope(self) -> str:
         """For which priors a bound over this set holds, in words."""
-        if self.delta is None:
-            return f"for every prior {self.words}"
-        return (
-            f"for the true distribution, except with probability {self.delta:g} over the sample "
-            f"(for every prior {self.words})"
-        )
+        return told_scope(f"for every prior {self.words}", "distribution", self.delta)
 
     def on_cells(self, cells: Cells) -> PriorSet:
         """What the priors of the set are on the cells of an output, from whose values alone least means come.

@@ -59,11 +59,7 @@ def workload_rows(workload: Workload, labels: Sequence[Label]) -> tuple[tuple[La
     if workload is None:
         workload = "identity"
     if isinstance(workload, str):
-        if workload not in WORKLOADS:
-            raise UtilityError(
-                f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix"
-            )
-        return WORKLOADS[workload](labels)
+        return _named(workload)(labels)
     given = (
         workload if isinstance(workload, Labelled) else combinations(workload, "the workload", UtilityError)
     )
@@ -81,6 +77,12 @@ def workload_rows(workload: Workload, labels: Sequence[Label]) -> tuple[tuple[La
 
 
 Rows = tuple[tuple[Label, ...], FloatArray]
+
+
+def _named(workload: str) -> Callable[[Sequence[Label]], Rows]:
+    if workload not in WORKLOADS:
+        raise UtilityError(f"the workload {workload!r} is not known: use {', '.join(WORKLOADS)}, or a matrix")
+    return WORKLOADS[workload]
 
 
 def _identity(labels: Sequence[Label]) -> Rows:
@@ -189,14 +191,14 @@ class EstimationError(Utility):
         if self.criterion == "D" and self.workload is not None:
             raise UtilityError("the criterion 'D' does not depend on a workload: leave it out")
         if isinstance(self.workload, str):
-            if self.workload not in WORKLOADS:
-                raise UtilityError(f"the workload {self.workload!r} is not known: use {', '.join(WORKLOADS)}")
+            _named(self.workload)
         elif self.workload is not None:
             given = self.workload
             if not isinstance(given, Labelled):
                 given = combinations(given, "the workload", UtilityError)
-            object.__setattr__(self, "workload", float_array(given.values, 2, "the workload", UtilityError))
-            object.__setattr__(self, "letters", given.axes[1])
+            vars(self).update(
+                workload=float_array(given.values, 2, "the workload", UtilityError), letters=given.axes[1]
+            )
 
     @classmethod
     def from_fields(

@@ -111,7 +111,6 @@ class LinearUtility(Utility):
     """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses say whether it is maximised."""
 
     matrix: Numbers | Labelled | Callable[[Any, Any], float]
-    what: ClassVar[str]
     axes: ClassVar[Axes] = (None, None)
     """The letters and the outputs that a matrix came with, None for a side that nobody named."""
 
@@ -120,8 +119,7 @@ class LinearUtility(Utility):
             name = f"the {self.what} matrix"
             given = self.matrix
             found = given if isinstance(given, Labelled) else table(given, name, UtilityError)
-            object.__setattr__(self, "matrix", float_array(found.values, 2, name, UtilityError))
-            object.__setattr__(self, "axes", found.axes)
+            vars(self).update(matrix=float_array(found.values, 2, name, UtilityError), axes=found.axes)
 
     @classmethod
     def from_fields(
@@ -131,9 +129,12 @@ class LinearUtility(Utility):
         outputs: Annotated[tuple[Label, ...], Shape("outputs")] | None = None,
     ) -> LinearUtility:
         """As a file has it: by the name of a function, or a matrix and its labels."""
-        return cls(
-            matrix if callable(matrix) else Labelled(matrix, (letters, outputs), f"the {cls.what} matrix")
-        )
+        return cls(matrix if callable(matrix) else Labelled(matrix, (letters, outputs), "the matrix"))
+
+    @property
+    def what(self) -> str:
+        """Gain or loss."""
+        return "gain" if self.maximised else "loss"
 
     @property
     def letters(self) -> tuple[Label, ...] | None:
@@ -197,7 +198,40 @@ class LinearUtility(Utility):
             UtilityError: f differs by more than rounding (1e-12 of its size) within an orbit; the message
                 says where.
         """
-        return on_orbits(self, space)
+        orbits = space.orbits
+        if sum(orbits.letters) * sum(orbits.outputs) <= _LISTED_PAIRS:
+            xs = space.decode(space.listed(), letters=True)
+            ys = space.decode(space.listed(outputs=True))
+            values, places = self.table(xs, ys).ravel(), space.listed_orbits().ravel()
+            found = np.empty(orbits.count)
+            found[places[::-1]] = values[::-1]  # the first of each orbit
+            self._check_constant(values, found[places], lambda k: (xs[k // len(ys)], ys[k % len(ys)]))
+            return found
+        if not callable(self.matrix):
+            raise UtilityError(
+                f"the {self.what} is a matrix, and {space.prior!r} has too many letters for one: give a "
+                "function of two letters, or CoordinateLoss(...)"
+            )
+        rng, found = np.random.default_rng(0), np.empty(0)
+        for probe in range(1 + _PROBES):
+            pairs = space.images(rng) if probe else space.representatives()
+            sides = list(zip(space.decode(pairs[0], letters=True), space.decode(pairs[1]), strict=True))
+            values = float_array(
+                [self._at(x, y) for x, y in sides], 1, f"the {self.what} function", UtilityError
+            )
+            found = found if probe else values
+            self._check_constant(values, found, sides.__getitem__)
+        return found
+
+    def _check_constant(
+        self, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
+    ) -> None:
+        worst = int(np.abs(values - wanted).argmax())
+        if abs(values[worst] - wanted[worst]) > _ROUNDING * np.abs(values).max():
+            raise UtilityError(
+                f"the {self.what} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
+                f"and {wanted[worst]:.9g} on another one of its orbit"
+            )
 
     def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
         """The matrix as gains: of a loss, its negative."""
@@ -253,7 +287,6 @@ class ExpectedGain(LinearUtility):
 
     kind: ClassVar[str] = "expected-gain"
     maximised: ClassVar[bool] = True
-    what: ClassVar[str] = "gain"
 
 
 class ExpectedLoss(LinearUtility):
@@ -273,7 +306,6 @@ class ExpectedLoss(LinearUtility):
 
     kind: ClassVar[str] = "expected-loss"
     maximised: ClassVar[bool] = False
-    what: ClassVar[str] = "loss"
 
 
 _LISTED_PAIRS = 2**20
@@ -284,53 +316,6 @@ _PROBES = 3
 
 _ROUNDING = 1e-12
 """Differences within an orbit that are put down to rounding, as a share of the largest value."""
-
-
-def on_orbits(utility: LinearUtility, space: PairSpace) -> FloatArray:
-    """(C,) the values of a utility on orbits of pairs; see `LinearUtility.on_orbits`."""
-    orbits = space.orbits
-    if sum(orbits.letters) * sum(orbits.outputs) <= _LISTED_PAIRS:
-        xs = space.decode(space.listed(), letters=True)
-        ys = space.decode(space.listed(outputs=True))
-        values, places = utility.table(xs, ys).ravel(), space.listed_orbits().ravel()
-        found = np.empty(orbits.count)
-        found[places[::-1]] = values[::-1]  # the first of each orbit
-        _check_constant(utility, values, found[places], lambda k: (xs[k // len(ys)], ys[k % len(ys)]))
-        return found
-    if not callable(utility.matrix):
-        raise UtilityError(
-            f"the {utility.what} is a matrix, and {space.prior!r} has too many letters for one: give a "
-            "function of two letters, or CoordinateLoss(...)"
-        )
-    first = space.representatives()
-    found = _at_pairs(utility, space.decode(first[0], letters=True), space.decode(first[1]))
-    rng = np.random.default_rng(0)
-    for _ in range(_PROBES):
-        images = space.images(rng)
-        sides = space.decode(images[0], letters=True), space.decode(images[1])
-        values = _at_pairs(utility, *sides)
-        _check_constant(utility, values, found, _pairs_of(sides))
-    return found
-
-
-def _at_pairs(utility: LinearUtility, xs: Sequence[Label], ys: Sequence[Label]) -> FloatArray:
-    values = [utility._at(x, y) for x, y in zip(xs, ys, strict=True)]
-    return float_array(values, 1, f"the {utility.what} function", UtilityError)
-
-
-def _pairs_of(sides: tuple[Sequence[Label], Sequence[Label]]) -> Callable[[int], tuple[Label, Label]]:
-    return lambda place: (sides[0][place], sides[1][place])
-
-
-def _check_constant(
-    utility: LinearUtility, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
-) -> None:
-    worst = int(np.abs(values - wanted).argmax())
-    if abs(values[worst] - wanted[worst]) > _ROUNDING * np.abs(values).max():
-        raise UtilityError(
-            f"the {utility.what} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
-            f"and {wanted[worst]:.9g} on another one of its orbit"
-        )
 
 
 def row_offsets(table: FloatArray) -> FloatArray:

@@ -81,7 +81,6 @@ class CoordinateLoss(Coordinatewise):
 
     kind: ClassVar[str] = "coordinate-loss"
     maximised: ClassVar[bool] = False
-    what: ClassVar[str] = "loss"
     one_record = ExpectedLoss
 
 
@@ -101,7 +100,6 @@ class CoordinateGain(Coordinatewise):
 
     kind: ClassVar[str] = "coordinate-gain"
     maximised: ClassVar[bool] = True
-    what: ClassVar[str] = "gain"
     one_record = ExpectedGain
 
 
@@ -111,8 +109,7 @@ class Displacement(LinearUtility):
     def __init__(self, values: ArrayLike | Callable[[int], float]) -> None:
         if not callable(values):
             values = float_array(values, 1, f"the {self.what} by displacement", UtilityError)
-        object.__setattr__(self, "values", values)
-        object.__setattr__(self, "matrix", None)
+        vars(self).update(values=values, matrix=None)
 
     values: FloatArray | Callable[[int], float]
 
@@ -186,7 +183,6 @@ class DisplacementLoss(Displacement):
 
     kind: ClassVar[str] = "displacement-loss"
     maximised: ClassVar[bool] = False
-    what: ClassVar[str] = "loss"
 
 
 class DisplacementGain(Displacement):
@@ -205,7 +201,6 @@ class DisplacementGain(Displacement):
 
     kind: ClassVar[str] = "displacement-gain"
     maximised: ClassVar[bool] = True
-    what: ClassVar[str] = "gain"
 
 
 class SumOfParts(LinearUtility):
@@ -229,8 +224,7 @@ class SumOfParts(LinearUtility):
             raise UtilityError(f"a sum over parts needs gains or losses, not {parts!r:.60}")
         if len({part.maximised for part in parts}) > 1:
             raise UtilityError("some parts are gains and others losses: give the negative of one kind")
-        object.__setattr__(self, "parts", parts)
-        object.__setattr__(self, "matrix", None)
+        vars(self).update(parts=parts, matrix=None)
 
     kind: ClassVar[str] = "sum-of-parts"
     parts: tuple[LinearUtility, ...]
@@ -246,11 +240,6 @@ class SumOfParts(LinearUtility):
         return self.parts[0].maximised
 
     @property
-    def what(self) -> str:  # type: ignore[override]
-        """Gain or loss."""
-        return self.parts[0].what
-
-    @property
     def columns(self) -> int | None:
         return None
 
@@ -262,11 +251,12 @@ class SumOfParts(LinearUtility):
     def table(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> FloatArray:
         found = np.zeros((len(inputs), len(outputs)))
         for place, part in enumerate(self.parts):
-            rows, columns = (_distinct([label[place] for label in side]) for side in (inputs, outputs))
-            table = part.table(rows, columns)
-            x, y = ([kinds.index(label[place]) for label in side]
-                    for kinds, side in ((rows, inputs), (columns, outputs)))  # fmt: skip
-            found += table[np.ix_(x, y)]
+            own = [[label[place] for label in side] for side in (inputs, outputs)]
+            rows, columns = (list(dict.fromkeys(labels)) for labels in own)
+            x, y = (
+                list(map(kinds.index, labels)) for kinds, labels in zip((rows, columns), own, strict=True)
+            )
+            found += part.table(rows, columns)[np.ix_(x, y)]
         return found
 
     def on_orbits(self, space: PairSpace) -> FloatArray:
@@ -274,11 +264,6 @@ class SumOfParts(LinearUtility):
             return super().on_orbits(space)
         own = zip(self.parts, space.spaces, space.places, strict=True)
         return np.asarray(sum(part.on_orbits(one)[places] for part, one, places in own))
-
-
-def _distinct(labels: list[Any]) -> list[Any]:
-    """Labels once each, in the order in which they come first."""
-    return list(dict.fromkeys(labels))
 
 
 GROWTHS: Mapping[str, Callable[[FloatArray], FloatArray]] = {"squared": np.square}

@@ -15,7 +15,7 @@ from pmlopt.core.display import matrix_html
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
-from pmlopt.measures.posterior import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
+from pmlopt.measures.outcomes import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
 from pmlopt.model.privacy.requirement import Conjunction, Requirement
 from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.design_program import DesignCertificate, ListedCertificate

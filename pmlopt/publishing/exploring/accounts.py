@@ -14,7 +14,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import Seed, random_bits
 from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError, PrivacyError
-from pmlopt.measures.posterior import OutcomeTells
+from pmlopt.measures.outcomes import OutcomeTells
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.designs import design

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, said
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.measures.posterior import OutcomeTells, what_outcomes_tell
+from pmlopt.measures.outcomes import OutcomeTells, what_outcomes_tell
 
 LEAST_PROBABILITY = 1e-9
 """The probability up to which an outcome counts as one that does not occur, where points are compared."""

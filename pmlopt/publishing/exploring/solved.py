@@ -13,7 +13,7 @@ from pmlopt.core.display import nats, things
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, MechanismError, SweepError
-from pmlopt.measures.posterior import outcome_warnings
+from pmlopt.measures.outcomes import outcome_warnings
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.reports.pages import warnings_of

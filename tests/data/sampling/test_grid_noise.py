@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from data.sampling.test_random_bits import Scripted
+from data.sampling.test_categorical import Scripted
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -68,13 +68,51 @@ def assert_stochastic(mechanism: Mechanism) -> None:
     assert np.abs(mechanism.matrix.sum(axis=1) - 1).max() <= 1e-14
 
 
-@given(priors(2, 2), SHARES)
+Priors = Callable[[bool], st.SearchStrategy[FloatArray]]
+FORMS: dict[str, tuple[Priors, Callable[[FloatArray], float], Any]] = {
+    "binary": (lambda tiny: priors(2, 2, tiny), lambda p: Prior(p).max_leakage, binary),
+    "high_privacy": (
+        lambda tiny: priors(2, 5, tiny=False), lambda p: -math.log1p(-float(p.min())), high_privacy
+    ),
+    "uniform": (
+        lambda tiny: st.integers(2, 8 if tiny else 5).map(lambda n: np.full(n, 1 / n)),
+        lambda p: math.log(len(p)), lambda p, epsilon: uniform(len(p), epsilon),
+    ),
+}  # fmt: skip
+"""By name: the priors, with letters that are unlikely or not, the last level, and the mechanism."""
+
+
+@pytest.mark.parametrize("name", FORMS)
+@given(st.data(), SHARES)
 @MODEST
-def test_binary_never_passes_epsilon_even_with_an_unlikely_letter(prior: FloatArray, share: float) -> None:
-    epsilon = share * Prior(prior).max_leakage
-    mechanism = binary(prior, epsilon)
+def test_each_form_attains_its_level_up_to_the_last_one(name: str, data: st.DataObject, share: float) -> None:
+    drawn, last, form = FORMS[name]
+    prior = data.draw(drawn(True))
+    epsilon = share * last(prior)
+    mechanism = form(prior, epsilon)
     assert_stochastic(mechanism)
     assert leakage_level(prior, mechanism) == pytest.approx(epsilon, abs=1e-12)
+    if prior.min() > 1e-3:
+        assert_extremal(prior, mechanism, epsilon)
+
+
+@pytest.mark.parametrize("name", FORMS)
+@given(st.data(), ORACLE_SHARES)
+@MODEST
+def test_each_form_is_optimal_for_mutual_information(name: str, data: st.DataObject, share: float) -> None:
+    drawn, last, form = FORMS[name]
+    prior = data.draw(drawn(False))
+    epsilon = share * last(prior) * (1 if name != "high_privacy" else 0.999)
+    value = mutual_information(prior, form(prior, epsilon))
+    assert value == pytest.approx(best_information(prior, epsilon), abs=1e-9)
+
+
+@given(st.integers(1, 8), epsilons())
+@MODEST
+def test_past_the_last_level_nothing_changes(size: int, extra: float) -> None:
+    mechanism = uniform(size, math.log(size) + extra)
+    assert mechanism.matrix == pytest.approx(np.eye(size), abs=1e-14)
+    assert uniform(size, extra).matrix.sum(axis=0) == pytest.approx(np.ones(size), abs=1e-14)
 
 
 @given(priors(2, 2), st.floats(0, 1000))
@@ -84,38 +122,12 @@ def test_binary_past_the_maximum_is_the_identity(prior: FloatArray, extra: float
     assert mechanism.matrix == pytest.approx(np.eye(2), abs=1e-14)
 
 
-@given(priors(2, 2, tiny=False), ORACLE_SHARES)
-@MODEST
-def test_binary_is_optimal_for_mutual_information(prior: FloatArray, share: float) -> None:
-    epsilon = share * Prior(prior).max_leakage
-    value = mutual_information(prior, binary(prior, epsilon))
-    assert value == pytest.approx(best_information(prior, epsilon), abs=1e-9)
-
-
-@given(priors(2, 5, tiny=False), SHARES)
-@MODEST
-def test_high_privacy_attains_epsilon_up_to_the_end_of_the_region(prior: FloatArray, share: float) -> None:
-    epsilon = -math.log1p(-float(prior.min())) * share
-    mechanism = high_privacy(prior, epsilon)
-    assert_stochastic(mechanism)
-    assert leakage_level(prior, mechanism) == pytest.approx(epsilon, abs=1e-12)
-    assert_extremal(prior, mechanism, epsilon)
-
-
 @pytest.mark.parametrize("sizes", [range(1, 150, 9)])
 def test_high_privacy_takes_the_end_of_its_region(sizes: range) -> None:
     for size in sizes:
         prior = Prior.from_counts([size, size, 1])
         mechanism = high_privacy(prior, -math.log1p(-float(prior.pmf.min())))
         assert mechanism.matrix.diagonal().min() == pytest.approx(0, abs=1e-15)
-
-
-@given(priors(2, 5, tiny=False), st.floats(0.05, 0.999))
-@MODEST
-def test_high_privacy_is_optimal_for_mutual_information(prior: FloatArray, share: float) -> None:
-    epsilon = -math.log1p(-float(prior.min())) * share
-    value = mutual_information(prior, high_privacy(prior, epsilon))
-    assert value == pytest.approx(best_information(prior, epsilon), abs=1e-9)
 
 
 def test_high_privacy_of_the_printed_example() -> None:
@@ -128,26 +140,6 @@ def test_high_privacy_of_the_printed_example() -> None:
     ]
     mechanism = high_privacy([2 / 5, 1 / 5, 1 / 5, 1 / 5], math.log(9 / 8))
     assert mechanism.matrix == pytest.approx(np.array(expected), abs=1e-15)
-
-
-@given(st.integers(1, 8), epsilons())
-@MODEST
-def test_uniform_attains_epsilon_until_the_maximum(size: int, epsilon: float) -> None:
-    prior = np.full(size, 1 / size)
-    reached = min(epsilon, math.log(size))
-    mechanism = uniform(size, epsilon)
-    assert_stochastic(mechanism)
-    assert leakage_level(prior, mechanism) == pytest.approx(reached, abs=1e-12)
-    assert_extremal(prior, mechanism, reached)
-    assert mechanism.matrix.sum(axis=0) == pytest.approx(np.ones(size), abs=1e-14)
-
-
-@given(st.integers(1, 5), st.floats(0.01, 2.0))
-@MODEST
-def test_uniform_is_optimal_for_mutual_information(size: int, epsilon: float) -> None:
-    prior = np.full(size, 1 / size)
-    value = mutual_information(prior, uniform(size, epsilon))
-    assert value == pytest.approx(best_information(prior, min(epsilon, math.log(size))), abs=1e-9)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5, 10, 49])

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from strategies import MODEST
 
 from pmlopt import Mechanism
 from pmlopt.core.arrays import FloatArray
-from pmlopt.errors import InputError, MechanismError, PrivacyError, QueryError
+from pmlopt.errors import InputError, MechanismError, PrivacyError
 from pmlopt.model.queries import (
     Explicit,
     ModularSum,
@@ -204,14 +204,13 @@ HARD: list[Query] = [
 
 
 class TestFarTails:
-    @pytest.mark.parametrize("epsilon", [1e-300, 1.0, 700.0, 1e308])
-    @pytest.mark.parametrize("maker", NUMERIC)
     @pytest.mark.parametrize("query", HARD)
-    def test_rows_are_laws(self, query: Query, maker: Maker, epsilon: float) -> None:
-        matrix = maker(query, epsilon).matrix
-        assert np.isfinite(matrix).all()
-        assert (matrix >= 0).all()
-        assert matrix.sum(axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-14)
+    def test_rows_are_laws(self, query: Query) -> None:
+        for maker, epsilon in product(NUMERIC, (1e-300, 1.0, 700.0, 1e308)):
+            matrix = maker(query, epsilon).matrix
+            assert np.isfinite(matrix).all()
+            assert (matrix >= 0).all()
+            assert matrix.sum(axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-14)
 
 
 class TestBadInput:
@@ -225,19 +224,6 @@ class TestBadInput:
     def test_the_score_must_be_known(self, score: Any) -> None:
         with pytest.raises(PrivacyError, match="write match or distance"):
             exponential(ModularSum(4, 2), 1.0, score)
-
-    @pytest.mark.parametrize("maker", [laplace, by_distance])
-    @pytest.mark.parametrize(
-        ("query", "message"),
-        [
-            (Explicit([["yes", "no"], ["no", "no"]]), "not numbers"),
-            (Explicit([0, 10**400]), "not all finite"),
-            (Explicit([2**53, 2**53 + 1]), "are the same float"),
-        ],
-    )
-    def test_noise_needs_numbers(self, maker: Maker, query: Query, message: str) -> None:
-        with pytest.raises(QueryError, match=message):
-            maker(query, 1.0)
 
     def test_values_that_floats_cannot_tell_apart_are_not_told_without_noise(self) -> None:
         # their difference is 0 as floats; no noise for a sensitivity of 0 would tell the record

@@ -14,7 +14,7 @@ from oracles.queries import Case, cases, explicit, logs, modular_sum, quadratic,
 from strategies import MODEST
 
 from pmlopt.errors import QueryError
-from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight
+from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight, exponential, laplace
 
 NAN, INF = math.nan, math.inf
 NOT_WHOLE: list[Any] = [0, -1, 2.5, NAN, INF, "a", "2", None, True, [2]]
@@ -245,9 +245,16 @@ class TestAllQueries:
             (Explicit([-1e308, 1e308]), "not all finite"),
             (Weight(2, lambda w: 10 ** (400 * w)), "not all finite"),
             (Explicit([2**53, 2**53 + 1]), "are the same float"),
+            (Explicit([["yes", "no"], ["no", "no"]]), "not numbers"),
+            (Explicit([0, 10**400]), "not all finite"),
             (Weight(2, lambda w: 10**20 + w), "are the same float"),
         ],
     )
     def test_there_is_no_distance_between_such_values(self, query: Query, message: str) -> None:
-        with pytest.raises(QueryError, match=message):
-            _ = query.sensitivity
+        for attempt in (
+            lambda: query.sensitivity,
+            lambda: laplace(query, 1.0),
+            lambda: exponential(query, 1.0, "distance"),
+        ):
+            with pytest.raises(QueryError, match=message):
+                attempt()

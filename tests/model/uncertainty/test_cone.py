@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import math
+from dataclasses import astuple
 from math import comb
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.brute_force_columns import KINDS as FAMILIES
+from oracles.brute_force_columns import assert_allowed, extreme, families_of, families_under
 from oracles.columns import UTILITIES
 from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, Case, extreme_columns, random_set, robust_rows
 from scipy.optimize import linprog
+from strategies import MODEST, exact_law
 
-from pmlopt import PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior, design, solve
-from pmlopt.model.uncertainty import ChoquetSet, Cone
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    AllPriors,
+    Box,
+    ConvexHull,
+    L1Ball,
+    MaximalLeakage,
+    MinimumMass,
+    Prior,
+    design,
+    solve,
+)
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.uncertainty import ChoquetSet, Cone, columns
 from pmlopt.model.utility import TotalVariation
 from pmlopt.programs.subconvex.column_spaces import column_space
 
@@ -201,3 +220,73 @@ def test_what_the_search_proves_is_above_every_column(
             assert priced.upper >= best - 1e-8
             assert space.pricer().bound(rho, -math.inf) >= best - 1e-8
             assert space.bound(rho, -math.inf, None)[0] >= case.p @ rho + best - 1e-8
+
+
+# ---------------------------------------------------------------- families of columns
+
+ENDS = [
+    columns.Box(0.0, 2.0),
+    columns.Box(0.4, 1.5),
+    columns.Staircase(0.0, 3.0),
+    columns.Staircase(1.5, 0.2),
+]
+
+
+@pytest.mark.parametrize("family", ENDS, ids=str)
+def test_a_set_of_just_the_capacity_leaves_nothing_above_the_low_end(family: columns.Family) -> None:
+    mass = np.array([family.capacity])
+    low, step, extra = family.fill(mass, np.zeros(1))
+    bottom = family.low if isinstance(family, columns.Box) else 0.0
+    if family.capacity < 1:
+        assert low == pytest.approx([bottom], abs=1e-15)
+    assert low + step * mass + extra == pytest.approx([1.0])
+
+
+@pytest.mark.parametrize("family", ENDS, ids=str)
+def test_filling_makes_the_mean_one(family: columns.Family) -> None:
+    mass = np.linspace(0.01, 0.99, 99) * family.capacity
+    between = np.full(99, 0.25) if isinstance(family, columns.Box) else np.zeros(99)
+    low, step, extra = family.fill(mass, between)
+    assert low + step * mass + extra * between == pytest.approx(np.ones(99), rel=1e-13)
+
+
+def test_the_levels_become_bounds_on_columns() -> None:
+    prior = Prior([0.5, 0.3, 0.2])
+    bounds: list[tuple[Requirement, tuple[float, float]]] = [
+        (PML(math.log(1.5)), (0.0, 1.5)),
+        (PML(50.0), (0.0, 5.0)),
+        (LIP(math.log(4), math.log(1.5)), (0.25, 1.5)),
+        (LIP(math.log(4), 50.0), (0.25, 5.0)),
+        (LDP(math.log(3)), (0.0, 3.0)),
+    ]
+    for requirement, expected in bounds:
+        [family] = families_under(requirement, prior)
+        assert astuple(family) == pytest.approx(expected)
+        assert isinstance(family, columns.Staircase) == isinstance(requirement, LDP)
+
+
+def test_maximal_leakage_bounds_no_single_column() -> None:
+    with pytest.raises(PrivacyError, match="all columns of a mechanism together"):
+        MaximalLeakage(0.5).columns(Prior([0.5, 0.5]))
+
+
+@given(st.integers(0, 2**32 - 1), st.sampled_from(FAMILIES), st.sampled_from([0.0, 2.0**-40, 1e-3, 0.3]))
+@MODEST
+def test_stricter_columns_are_allowed_ones(seed: int, kind: str, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(4)) + 0.01
+    p /= p.sum()
+    for family in families_of(rng, p, kind):
+        stricter = family.stricter(share)
+        for column in extreme(exact_law(p), stricter) if not stricter.constant else []:
+            lifts = np.array([[float(v)] for v in column])
+            assert_allowed(p, lifts, family)
+            if isinstance(family, columns.Box) and isinstance(stricter, columns.Box):
+                assert lifts.max() <= max(1.0, family.high * (1 - share)) * (1 + 1e-12)
+                assert lifts.min() >= min(1.0, family.low * (1 + share)) * (1 - 1e-12)
+
+
+def test_a_margin_never_goes_past_the_constant() -> None:
+    assert columns.Box(0.9, 1.1).stricter(0.5) == columns.Box(1.0, 1.0)
+    assert astuple(columns.Staircase(0.0, 1.5).stricter(0.5)) == pytest.approx((0.0, 1.0))
+    assert columns.Staircase(0.5, 1.0).stricter(0.9).constant

@@ -19,6 +19,9 @@ from pmlopt import Prior, closed_forms, confidence_ball, confidence_box, leakage
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty import (
     failure_bound,
+    level_increase_within_distance,
+    level_needed_at_centre,
+    level_within_distance,
     phi,
     samples_needed,
     true_level_with_confidence,
@@ -130,17 +133,21 @@ CALLS: list[Callable[..., float]] = [
     lambda delta=0.1: confidence_box([3, 4], delta).upper[0],
     lambda delta=0.1: confidence_box([3], delta).upper[0],
     lambda kappa=0.5: phi(kappa),
+    lambda epsilon=0.5, distance=0.1: level_increase_within_distance([0.6, 0.4], epsilon, distance),
+    lambda epsilon=0.5, distance=0.1, least=None: level_within_distance(epsilon, distance, least),
+    lambda epsilon=0.5, distance=0.1: level_needed_at_centre(epsilon, distance),
 ]  # fmt: skip
 NUMBERS = [0, -1, 2.5, math.nan, "ten", True]
 IMPOSSIBLE: dict[str, tuple[str, list[Any]]] = {
     "samples": ("number of samples", NUMBERS),
     "size": ("size of the alphabet", NUMBERS),
-    "epsilon": ("epsilon", [-0.1, math.nan, math.inf]),
+    "epsilon": ("epsilon", [-0.1, math.nan, math.inf, "low"]),
     "target": ("target level", [-0.1, math.nan, math.inf]),
     "delta": ("delta", [0.0, 1.0, -0.1, 2.0, math.nan]),
     "kappa": ("kappa", [0.0, -0.1, 0.6, math.nan, "half"]),
     "least": ("least probability", [0.0, -0.1, 1.1, math.nan, "small"]),
     "radius": ("radius", [0.0, -0.1, 2.1, math.nan, "wide"]),
+    "distance": ("the radius", [-0.1, 2.1, math.nan, math.inf, "wide"]),
 }
 
 

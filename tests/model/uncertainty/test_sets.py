@@ -9,16 +9,31 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, Case, ball, exact, random_matrix, random_set
 from strategies import MODEST, mechanisms, priors
 
-from pmlopt import AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
+from pmlopt import (
+    PML,
+    AllPriors,
+    Box,
+    ConvexHull,
+    ExpectedGain,
+    L1Ball,
+    MinimumMass,
+    MutualInformation,
+    Prior,
+    confidence_ball,
+    design,
+    leakage_level,
+    solve,
+)
 from pmlopt.core.records import plain
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.uncertainty.l1_ball import Center
 
 SEEDS = st.integers(0, 2**32 - 1)
 
@@ -30,15 +45,6 @@ def problems(draw: st.DrawFn, max_size: int = 5) -> tuple[Case, FloatArray]:
     n = draw(st.integers(1, max_size), label="letters")
     case = random_set(draw(st.sampled_from(KINDS), label="kind"), rng, n)
     return case, draw(mechanisms(n, 3), label="matrix")
-
-
-def worst_case(kind: str, seed: int, n: int = 4, m: int = 3) -> tuple[Case, FloatArray, float]:
-    """A set, a matrix without outputs that never occur, and the matrix's level from the linear programs."""
-    rng = np.random.default_rng([seed, KINDS.index(kind)])
-    case = random_set(kind, rng, n)
-    matrix = rng.dirichlet(np.ones(m), n)
-    level = max(math.log(column.max() / case.defined.least(column)) for column in matrix.T)
-    return case, matrix, level
 
 
 # ---------------------------------------------------------------- the least mean
@@ -189,6 +195,48 @@ def test_a_centre_on_the_boundary_needs_a_radius(center: list[float]) -> None:
     for none in ([1.1, -0.1, 0.0], [0.5, 0.4, 0.0]):
         with pytest.raises(PriorError):
             L1Ball(none, 0.1)
+
+
+# ---------------------------------------------------------------- letters that were not seen
+
+
+@MODEST
+@given(st.lists(st.integers(0, 6), min_size=2, max_size=5), st.floats(0.01, 2), st.data())
+def test_a_centre_with_zeros_has_the_least_means_of_its_definition(
+    counts: list[int], radius: float, data: st.DataObject
+) -> None:
+    assume(any(counts))
+    p = np.array(counts) / sum(counts)
+    matrix, defined = data.draw(mechanisms(len(p))), ball(exact(p), Fraction(radius))
+    expected = [defined.least(column) for column in matrix.T]
+    for center in (p, Center.of_counts(tuple(counts), tuple(range(len(p))))):
+        one = L1Ball(center, radius)
+        assert one.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
+        for column, least in zip(matrix.T, expected, strict=True):
+            worst = one.worst_prior(column)
+            assert one.holds(worst)
+            assert float(worst @ column) == pytest.approx(least, abs=1e-9)
+
+
+def test_a_centre_with_zeros_is_exact_in_integers() -> None:
+    one = L1Ball(Center.of_counts((2, 1, 0), ("a", "b", "c")), 0.5)
+    least, total = one.least_sum(np.array([[1, 0], [0, 1], [0, 0]], dtype=object))
+    assert [Fraction(value, total) for value in least] == [Fraction(5, 12), Fraction(1, 12)]
+    assert one.labels == ("a", "b", "c")
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
+def test_a_design_over_a_ball_of_raw_counts_takes_any_prior_on_the_letters(epsilon: float) -> None:
+    over = confidence_ball({"a": 60, "b": 40, "c": 0}, 0.01)
+    guess = Prior.from_counts({"a": 61, "b": 41, "c": 1})
+    for utility in (ExpectedGain(np.eye(3)), MutualInformation()):
+        result = solve(design(guess, PML(epsilon, over=over), utility))
+        assert result.level <= epsilon
+        assert result.certificate.verify()
+        for corner in ([0.6, 0.4 - over.half, over.half], [0.6 - over.half, 0.4, over.half]):
+            assert leakage_level(Prior(corner, labels=guess.labels), result.mechanism) <= epsilon + 1e-12
+    ldp = solve(design(guess, PML(epsilon, over=AllPriors(3)), ExpectedGain(np.eye(3)))).value
+    assert solve(design(guess, PML(epsilon, over=over), ExpectedGain(np.eye(3)))).value >= ldp - 1e-9
 
 
 # ---------------------------------------------------------------- refusals

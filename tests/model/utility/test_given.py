@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pmlopt import PML, EstimationError, ExpectedGain, ExpectedLoss, MutualInformation, design, solve
@@ -26,6 +27,7 @@ from pmlopt.model.utility import (
     informations,
     match,
 )
+from pmlopt.model.utility.estimation_error import workload_rows
 from pmlopt.programs.least_leakage.program import least_leakage
 
 UTILITIES = [
@@ -106,3 +108,10 @@ def test_an_information_of_another_module_has_its_name() -> None:
     assert as_utility("cubic-for-tests") == Cubic()
     assert Cubic().name == "cubic-for-tests"
     del Cubic.kind
+
+
+def test_rows_of_a_frame_keep_their_names() -> None:
+    frame = pd.DataFrame([[1, -1]], index=["no less yes"], columns=["no", "yes"])
+    assert workload_rows(frame, ("no", "yes"))[0] == ("no less yes",)
+    assert workload_rows({"both": {"yes": 1, "no": 1}}, ("no", "yes"))[0] == ("both",)
+    assert workload_rows([[1, -1]], ("no", "yes"))[0] == (0,)

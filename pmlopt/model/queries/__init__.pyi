@@ -1,0 +1,14 @@
+from .channel import RecordChannel as RecordChannel
+from .channel import expected_distortion as expected_distortion
+from .channel import exponential as exponential
+from .channel import laplace as laplace
+from .channel import record_channel as record_channel
+from .channel import symmetric_channel as symmetric_channel
+from .kinds import Explicit as Explicit
+from .kinds import ModularSum as ModularSum
+from .kinds import Quadratic as Quadratic
+from .kinds import Weight as Weight
+from .query import Query as Query
+from .record_leakage_measures import independent_leakage as independent_leakage
+from .symmetry import Orbits as Orbits
+from .symmetry import orbits as orbits
