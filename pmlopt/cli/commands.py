@@ -23,7 +23,6 @@ from pmlopt.cli.options import (
     Json,
     Opt,
     Run,
-    check_apart,
     code_of,
     command,
     imports,
@@ -74,7 +73,7 @@ def solve_command(problem: Annotated[str, Arg("PROBLEM")], run: Run) -> None:
     """
     from pmlopt.library import find
 
-    run.check([Path(problem)])
+    run.check()
     instance = find(problem)
     result = run.solve(instance.program)
     agrees = _agrees(instance, result)
@@ -135,7 +134,7 @@ def design(
 
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
-    run.check([*asked.files, Path(utility_name), *(Path(text.partition("=")[2]) for text in constraints)])
+    run.check()
     if records is not None or circle is not None:
         if outputs is not None:
             raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
@@ -199,9 +198,10 @@ def audit(
     from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
     from pmlopt.programs.held import prove
 
-    if output is not None:
-        _check_proof(output, [mechanism_file, *asked.files], epsilon is not None and not samples)
-    if not samples and holds_orbits(mechanism_file):
+    by_orbits = not samples and holds_orbits(mechanism_file)
+    if output is not None and (epsilon is None or samples or by_orbits):
+        raise InputError("-o writes the proof of a claim on a matrix: give --epsilon, and no --samples")
+    if by_orbits:
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
     if not asked.files and epsilon is None and deltas is None and not samples and has_claims(mechanism_file):
@@ -264,16 +264,6 @@ def audit(
         prove(prior, claim, mechanism).save(output)
         say(f"The mechanism is written to {output}, with the proof of the claim.", err=as_json)
     sys.exit(CLAIM_FAILS if holds is False else 0)
-
-
-def _check_proof(output: Path, given: Sequence[Path], claimed: bool) -> None:
-    """Complain of a proof that there is no claim for, or that cannot be written."""
-    from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
-
-    if not claimed or holds_orbits(given[0]):
-        raise InputError("-o writes the proof of a claim on a matrix: give --epsilon, and no --samples")
-    check_apart([output], given)
-    files.check_target(output)
 
 
 def _check_audit(

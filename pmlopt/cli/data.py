@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
-from pmlopt.cli.options import TARGET, Arg, Opt, check_apart, command, main
+from pmlopt.cli.options import TARGET, Arg, Opt, command, main
 from pmlopt.cli.printing import say
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.core import files
@@ -130,8 +130,6 @@ def count_command(
 
     if by is not None and len(columns) > 1:
         raise InputError("--by counts the pairs with one column: give --column once")
-    check_apart([output], [data])
-    files.check_target(output)
     if by is None:
         found = form.tuple_counts(data, columns, missing)
         rows: list[list[Any]] = [[*columns, "count"], *([*label, count] for label, count in found.items())]
