@@ -129,7 +129,7 @@ def apply(
     from pmlopt.releases.applying import apply_columns
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.releases.folders import apply_folder
-    from pmlopt.verification import trusted_mechanism
+    from pmlopt.verification import trusted
 
     if holds_orbits(mechanism_file):
         if assess or also or len(columns) > 1 or account != Account():
@@ -138,8 +138,12 @@ def apply(
             )
         say(apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed))
         return
-    releases = [ColumnRelease(trusted_mechanism(mechanism_file), tuple(columns))]
-    releases += [ColumnRelease(trusted_mechanism(file), (column,)) for file, column in also]
+    chosen = [(mechanism_file, tuple(columns)), *((file, (column,)) for file, column in also)]
+    held = [trusted(file) for file, _ in chosen]
+    releases = [
+        ColumnRelease(getattr(one, "mechanism", one), names)
+        for one, (_, names) in zip(held, chosen, strict=True)
+    ]
     warn_of_seed(seed)
     dropping = missing == "drop"
     if is_folder(data):
@@ -150,7 +154,7 @@ def apply(
         with row_progress(folder) as progress, workers.executor() as executor:
             done, _ = apply_folder(
                 folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, executor=executor,
-                progress=progress, about=_about([mechanism_file, *(file for file, _ in also)], releases),
+                progress=progress, about=_about(chosen, held),
             )  # fmt: skip
         _say_done(done, data, output)
         return
@@ -185,21 +189,18 @@ def apply(
         print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
 
 
-def _about(mechanism_files: Sequence[Path], releases: Sequence[ColumnRelease]) -> dict[str, Any]:
+def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -> dict[str, Any]:
     """What the summary of a folder says of its mechanisms: the files, and what they prove."""
     from pmlopt import __version__
-    from pmlopt.programs.result import Result
-    from pmlopt.verification import load
 
-    def claims(file: Path) -> dict[str, Any]:
-        held = load(file)
-        return {"level": held.level, "statement": str(held)} if isinstance(held, Result) else {}
+    def claims(one: Any) -> dict[str, Any]:
+        return {"level": one.level, "statement": str(one)} if hasattr(one, "certificate") else {}
 
     return {
         "version": __version__,
         "mechanisms": [
-            {"columns": release.columns, "sha256": files.digest_of(file), **claims(file)}
-            for file, release in zip(mechanism_files, releases, strict=True)
+            {"columns": names, "sha256": files.digest_of(file), **claims(one)}
+            for one, (file, names) in zip(held, taken, strict=True)
         ],
     }
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import click
 
 from pmlopt.cli.options import TARGET, Arg, Opt, command, main
-from pmlopt.cli.printing import say
+from pmlopt.cli.printing import say, terminal
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.core import files
 from pmlopt.core.frames import Missing
@@ -147,12 +147,9 @@ def count_command(
 @contextmanager
 def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
     """A line on a terminal with rows, rows a second and the time that is left; a function that adds rows."""
-    import sys
-
-    if not sys.stderr.isatty():
+    if (console := terminal()) is None:
         yield lambda rows: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -160,7 +157,7 @@ def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
         BarColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=1.0 if table.done() is not None else None, rows=0, rate=0.0)
 
         def add(rows: int) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -39,26 +40,29 @@ def say(text: str, err: bool = False) -> None:
     click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
 
 
-def status(text: str, quiet: bool) -> Any:
-    """Show a spinner beside a text while something runs, on a terminal only."""
-    from contextlib import nullcontext
-
+def terminal(quiet: bool = False) -> Any:
+    """The console of the terminal that standard error is; None where it is none, or shall be quiet."""
     if quiet or not sys.stderr.isatty():
-        return nullcontext()
+        return None
     from rich.console import Console
 
-    return Console(stderr=True).status(text)
+    return Console(stderr=True)
+
+
+def status(text: str, quiet: bool) -> Any:
+    """Show a spinner beside a text while something runs, on a terminal only."""
+    console = terminal(quiet)
+    return nullcontext() if console is None else console.status(text)
 
 
 def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
     """Iterate over items behind a progress bar, which is shown on a terminal only."""
-    if not sys.stderr.isatty():
+    if (console := terminal()) is None:
         yield from items
         return
-    from rich.console import Console
     from rich.progress import track
 
-    yield from track(items, description=text, total=total, console=Console(stderr=True), transient=True)
+    yield from track(items, description=text, total=total, console=console, transient=True)
 
 
 def solved_in_turn(

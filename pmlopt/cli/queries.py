@@ -40,6 +40,7 @@ from pmlopt.cli.printing import (
     say,
     solved_in_turn,
     status,
+    terminal,
 )  # fmt: skip
 from pmlopt.cli.reading import Minimise, read_numbers, read_utility
 from pmlopt.cli.workers import Workers
@@ -428,13 +429,12 @@ def problem_at(name: str) -> tuple[ProblemAt, str]:
 @contextmanager
 def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
     """A function that shows how many points are done, on a terminal; None elsewhere."""
-    if quiet or not sys.stderr.isatty():
+    if (console := terminal(quiet)) is None:
         yield None
         return
-    from rich.console import Console
     from rich.progress import Progress
 
-    with Progress(console=Console(stderr=True), transient=True) as bar:
+    with Progress(console=console, transient=True) as bar:
         line = bar.add_task("solving", total=None)
         yield lambda done, total: bar.update(line, completed=done, total=total)
 
