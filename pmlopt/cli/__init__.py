@@ -9,7 +9,6 @@ from pmlopt.cli import library as library
 from pmlopt.cli import queries as queries
 from pmlopt.cli import release as release
 from pmlopt.cli import stream as stream
-from pmlopt.cli import verifying as verifying
 from pmlopt.cli.options import main
 
 __all__ = ["main"]

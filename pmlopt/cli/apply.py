@@ -10,13 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pmlopt.cli.data import Beside, DataOptions, MissingCells, Seed, row_progress, warn_of_seed
+from pmlopt.cli.commands import prior_in
+from pmlopt.cli.data import Beside, DataOptions, MissingCells, Seed, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
 from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main
-from pmlopt.cli.orbits import apply_orbits
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
-from pmlopt.cli.verifying import prior_in
-from pmlopt.cli.workers import Workers
 from pmlopt.core import files
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
@@ -203,6 +201,47 @@ def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -
             for one, (file, names) in zip(held, taken, strict=True)
         ],
     }
+
+
+def apply_orbits(
+    path: Path, data: Path, form: DataOptions, column: str, output: Path, beside: Beside, seed: int | None
+) -> str:
+    """Replace a column of a data file by the outputs of a mechanism by orbits; what was done, in words."""
+    from pmlopt.data.tables.reading import texts_in
+
+    with form.open(data) as table:
+        kept = beside.columns(table.names, [column], data, False)
+        names = [name for name in table.names if name == column or name in kept]
+        cells = dict(zip(names, texts_in(table, names), strict=True))
+    cells[column] = _released(path, cells[column], seed)
+    files.write_whole(output, files.csv_bytes([names, *zip(*cells.values(), strict=True)]))
+    return f"{len(cells[column])} rows written to {output}"
+
+
+def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:
+    """The outputs for the cells of a column: all together one table of records, or a letter each."""
+    from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
+    from pmlopt.verification import trusted_mechanism
+
+    mechanism = trusted_mechanism(path)
+    assert isinstance(mechanism, OrbitMechanism)
+    prior = mechanism.space.prior
+    if isinstance(prior, IIDPrior):
+        if len(letters) != prior.records:
+            raise InputError(
+                f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"
+            )
+        known = {str(label): label for label in prior.law.labels}
+        table = tuple(_known(known, letter) for letter in letters)
+        return [str(label) for label in mechanism.sample([table], seed)[0]]
+    known = {str(label): label for label in prior.labels}
+    return [str(label) for label in mechanism.sample([_known(known, letter) for letter in letters], seed)]
+
+
+def _known(letters: dict[str, Any], text: str) -> Any:
+    if text not in letters:
+        raise InputError(f"the value {text!r} is none of the letters {', '.join(list(letters)[:12])}")
+    return letters[text]
 
 
 def _say_done(done: Applied, data: Path, output: Path) -> None:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -32,6 +32,12 @@ MOST_VALUES = 1_000
 
 DIGITS = 9
 """Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
+
+
+_Workload: TypeAlias = Annotated[
+    str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
+]
+_Confidence: TypeAlias = Annotated[float, Opt("With which all intervals hold at once.")]
 
 
 @command(main, "estimate")
@@ -60,15 +66,13 @@ def estimate_command(
         Opt("With --data: a column with the weight of each row's person in the sample."),
     ] = None,
     missing: MissingCells = "letter",
-    workload: Annotated[
-        str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
-    ] = None,
+    workload: _Workload = None,
     method: Annotated[Literal["ml", "linear"], Opt("Maximum likelihood, or linear without bias.")] = "ml",
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
         Opt("That hold about as often as said (score, wald), or surely, for any number of people."),
     ] = "score",
-    confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    confidence: _Confidence = 0.95,
     least_fit: Annotated[
         float, Opt("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
     ] = 1e-6,
@@ -170,13 +174,11 @@ def people_needed_command(
     half_width: Annotated[
         float, Opt("That all intervals shall have at most; 0.01 is one in a hundred people.")
     ],
-    workload: Annotated[
-        str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
-    ] = None,
+    workload: _Workload = None,
     intervals: Annotated[
         Literal["score", "bernstein", "wald"], Opt("Those that `pmlopt estimate` is to print.")
     ] = "score",
-    confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    confidence: _Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
     """Say how many people it takes to estimate well.

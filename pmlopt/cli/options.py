@@ -262,10 +262,6 @@ def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
 
 
 Json: TypeAlias = Annotated[bool, Opt("Print JSON.", "--json")]
-Tolerance: TypeAlias = Annotated[float | None, Opt(
-    "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where left "
-    "out (1e-6 for trade-offs)."
-)]  # fmt: skip
 Plot: TypeAlias = Annotated[
     Path | None, Opt("Draw the mechanism, or the curve: .png, .pdf or .svg.", type=TARGET)
 ]
@@ -333,25 +329,34 @@ def draw_curves(
     save_figure(utility_figure(grid, dict(zip(names, heights, strict=True)), height, across=across), path)
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, kw_only=True)
+class Solving:
+    """How programs are solved, and what is shown of the answer."""
+
+    solver: Annotated[
+        str, Opt("auto, or a method by name: one that does not solve the problem lists those that do.")
+    ] = "auto"
+    time_limit: Annotated[float | None, Opt("Seconds for each solver, and each point of a sweep.")] = None
+    tolerance: Annotated[float | None, Opt(
+        "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where "
+        "left out (1e-6 for trade-offs)."
+    )] = None  # fmt: skip
+    plot: Plot = None
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Solving):
     """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
 
     output: Annotated[Path | None, Opt(
         "Write .csv, .json (with the certificate) or .npz; - for JSON to standard output.",
         "-o/--output", TARGET
-    )]  # fmt: skip
-    solver: Annotated[
-        str, Opt("auto, or a method by name: one that does not solve the problem lists those that do.")
-    ] = "auto"
-    time_limit: Annotated[float | None, Opt("Seconds for each solver.")] = None
-    tolerance: Tolerance = None
+    )] = None  # fmt: skip
     isolated: Annotated[bool, Opt(
         "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
     )] = False  # fmt: skip
     mps: Annotated[Path | None, Opt("Write the LP in the MPS format too.", type=TARGET)] = None
-    plot: Plot = None
-    as_json: Json = False
 
     EXTRA: ClassVar = (imports,)
 
@@ -362,12 +367,7 @@ class Run:
     @property
     def options(self) -> dict[str, Any]:
         """How to solve, as `pmlopt.solve` takes it."""
-        return {
-            "solver": self.solver,
-            "time_limit": self.time_limit,
-            "tolerance": self.tolerance,
-            "isolated": self.isolated,
-        }
+        return {name: getattr(self, name) for name in ("solver", "time_limit", "tolerance", "isolated")}
 
     def solve(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
         """Declare the program, solve it and write the files."""

@@ -14,6 +14,7 @@ import click
 import numpy as np
 
 from pmlopt.cli.asked import Asked
+from pmlopt.cli.data import Workers
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -22,7 +23,7 @@ from pmlopt.cli.options import (
     Json,
     Opt,
     Plot,
-    Tolerance,
+    Solving,
     check_distinct,
     check_endings,
     code_of,
@@ -35,6 +36,7 @@ from pmlopt.cli.printing import (
     nats,
     number,
     print_matrix,
+    print_results,
     print_table,
     progress,
     say,
@@ -43,7 +45,6 @@ from pmlopt.cli.printing import (
     terminal,
 )  # fmt: skip
 from pmlopt.cli.reading import Minimise, read_numbers, read_utility
-from pmlopt.cli.workers import Workers
 from pmlopt.core import files
 from pmlopt.errors import InputError, SweepStoppedError
 
@@ -187,15 +188,11 @@ def leakage_distortion_command(
 
 
 def _print_tradeoff(found: Sequence[Result[TradeoffCertificate]]) -> None:
-    rows = [
-        (
-            number(result.certificate.distortion), nats(result.certificate.leakage), number(result.bound),
-            f"{result.gap:.1e}", result.status.value, f"{result.timings.total:.2f}",
-        )
-        for result in found
-    ]  # fmt: skip
-    aim = found[0].certificate.sense
-    print_table(["distortion", "leaks at most", f"least {aim}", "gap", "status", "seconds"], rows)
+    print_results(found, {
+        "distortion": lambda one: number(one.certificate.distortion),
+        "leaks at most": lambda one: nats(one.certificate.leakage),
+        f"least {found[0].certificate.sense}": lambda one: number(one.bound),
+    })  # fmt: skip
     if len(found) == 1:
         print_matrix(found[0].mechanism)
 
@@ -210,14 +207,12 @@ def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | N
 
 
 def _print(found: Sequence[Result[RecordCertificate]], epsilon: float | None) -> None:
-    rows = [
-        (
-            number(result.certificate.entropy), number(result.value), nats(result.bound), f"{result.gap:.1e}",
-            str(result.certificate.record), result.status.value, f"{result.timings.total:.2f}",
-        )
-        for result in found
-    ]  # fmt: skip
-    print_table(["entropy [nats]", "leaks", "at most", "gap", "record", "status", "seconds"], rows)
+    print_results(found, {
+        "entropy [nats]": lambda one: number(one.certificate.entropy),
+        "leaks": lambda one: number(one.value),
+        "at most": lambda one: nats(one.bound),
+        "record": lambda one: str(one.certificate.record),
+    })  # fmt: skip
     for result in found if epsilon is not None else ():
         verdict = {True: "holds", False: "FAILS", None: "is not decided"}[_holds(result, epsilon)]
         say(
@@ -278,22 +273,17 @@ class ProblemAt:
         return instance.program(privacy=replace(requirement, epsilon=epsilon))
 
 
-@dataclass(frozen=True)
-class SweepRun:
+@dataclass(frozen=True, kw_only=True)
+class SweepRun(Solving):
     """How to solve the points, and where the table goes."""
 
     output: Annotated[Path | None, Opt(
         "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.", "-o/--output"
-    )]  # fmt: skip
+    )] = None  # fmt: skip
     mechanisms: Annotated[Path | None, Opt("A folder for the mechanisms, with their certificates.")] = None
-    solver: Annotated[str, Opt("As of pmlopt design.")] = "auto"
-    time_limit: Annotated[float | None, Opt("Seconds for each solver and point.")] = None
-    tolerance: Tolerance = None
     chain: Annotated[int, Opt(
         "Points of a chain, each of which starts where the one before it ended.", type=click.IntRange(min=1)
     )] = 10  # fmt: skip
-    plot: Plot = None
-    as_json: Json = False
 
     def check(self) -> None:
         """Complain of what cannot be written before any solver runs."""

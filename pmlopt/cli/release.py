@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
 from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions, MissingCells, Seed, warn_of_seed
+from pmlopt.cli.data import DataOptions, MissingCells, Seed, Workers, warn_of_seed
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -25,7 +25,6 @@ from pmlopt.cli.options import (
 from pmlopt.cli.printing import echo_json, nats, print_table, say, status
 from pmlopt.cli.queries import UNASKED, problem_at, read_grid
 from pmlopt.cli.reading import Minimise, read_utility
-from pmlopt.cli.workers import Workers
 from pmlopt.core import files
 from pmlopt.errors import InputError
 

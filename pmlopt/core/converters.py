@@ -12,7 +12,6 @@ import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import is_dataclass
-from difflib import get_close_matches
 from enum import Enum
 from fractions import Fraction
 from functools import lru_cache
@@ -40,6 +39,7 @@ from pmlopt.core.fields import (
     tag_of,
     written_as,
 )  # fmt: skip
+from pmlopt.core.guesses import hint
 from pmlopt.errors import FileFormatError, InputError
 
 Schema: TypeAlias = dict[str, Any]
@@ -386,9 +386,8 @@ class Records(Converter):
         names = [one.name for one in known]
         for key in data:
             if key not in names and key != tag:
-                near = get_close_matches(str(key), names, n=1)
-                hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(names)}"
-                place.below(str(key)).fail(f"is not a known key: {hint}")
+                near = hint(str(key), names, f"the keys here are {', '.join(names)}")
+                place.below(str(key)).fail(f"is not a known key: {near}")
         sizes, values = dict(context.sizes), {}
         for one in known:
             choice = converter_of(one)
