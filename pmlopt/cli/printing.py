@@ -74,11 +74,6 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     """Print what a result claims, how it was found, and its matrix where it fits."""
     from pmlopt.measures.posterior import MOST_TOLD
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
-    from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-    from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-    from pmlopt.programs.record_leakage.certificate import RecordCertificate
-    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-    from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
     certificate = result.certificate
     rows = [
@@ -88,15 +83,9 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     ]
     if isinstance(certificate, RequirementCertificate):
         rows += [*_worth_rows(result), *_design_rows(certificate), *_estimable_rows(result)]
-    elif isinstance(certificate, RecordCertificate):
-        rows += _record_rows(certificate)
-    elif isinstance(certificate, TradeoffCertificate):
-        rows += _tradeoff_rows(certificate)
-    elif isinstance(certificate, ThresholdCertificate):
-        rows += _design_rows(certificate.kept)
-    elif isinstance(
-        certificate, EnvelopeCertificate | ProcessedFailureCertificate | EnvelopeDesignCertificate
-    ):
+    elif certificate.kind in _ROWS:
+        rows += _ROWS[certificate.kind](certificate)
+    else:
         rows.append(("proved", f"{certificate.statement}: {'yes' if certificate.verify() else 'NO'}"))
     rows += extra
     if result.closed_form is not None:
@@ -112,7 +101,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     print_table(["", ""], rows)
     if isinstance(certificate, DesignCertificate):
         _print_warnings(certificate, result.tells)
-    if isinstance(certificate, RecordCertificate):
+    if certificate.kind == "record-leakage":
         _print_joint(certificate)
     else:
         for one in result.tells[:MOST_TOLD]:
@@ -189,6 +178,14 @@ def _tradeoff_rows(certificate: TradeoffCertificate) -> list[tuple[str, str]]:
         ("adversary", f"at least {nats(certificate.entropy)} uncertain"),
         ("bound proved", f"yes, in {certificate.arithmetic}" if proved else "NO"),
     ]
+
+
+_ROWS: Mapping[str, Callable[[Any], list[tuple[str, str]]]] = {
+    "worst-case": lambda certificate: _design_rows(certificate.kept),
+    "record-leakage": _record_rows,
+    "trade-off": _tradeoff_rows,
+}
+"""What is printed of certificates that state no requirement, by kind; of others their statement."""
 
 
 def _print_joint(certificate: RecordCertificate) -> None:
