@@ -1,4 +1,4 @@
-"""The command that releases columns of a data file through mechanisms, and records that in a ledger."""
+"""Commands that release a data file: by mechanisms, with a ledger, as a histogram, and tables of noise."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pmlopt.cli.data import Beside, DataOptions, MissingCells, Seed, row_progress, warn_of_seed
+from pmlopt.cli.commands import prior_in
+from pmlopt.cli.data import Beside, DataOptions, MissingCells, Seed, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
-from pmlopt.cli.options import PATH, TARGET, Arg, Opt, check_apart, command, main
-from pmlopt.cli.orbits import apply_orbits
-from pmlopt.cli.printing import nats, print_table, say
-from pmlopt.cli.workers import Workers
+from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main
+from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.core import files
+from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -127,12 +127,8 @@ def apply(
     from pmlopt.releases.applying import apply_columns
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.releases.folders import apply_folder
-    from pmlopt.verification import trusted_mechanism
+    from pmlopt.verification import trusted
 
-    if files.is_same_file(output, data):
-        raise InputError(f"{output}: is the data itself: write the release to another file")
-    check_apart([output], [mechanism_file, *(file for file, _ in also)])
-    files.check_target(output)
     if holds_orbits(mechanism_file):
         if assess or also or len(columns) > 1 or account != Account():
             raise InputError(
@@ -140,8 +136,12 @@ def apply(
             )
         say(apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed))
         return
-    releases = [ColumnRelease(trusted_mechanism(mechanism_file), tuple(columns))]
-    releases += [ColumnRelease(trusted_mechanism(file), (column,)) for file, column in also]
+    chosen = [(mechanism_file, tuple(columns)), *((file, (column,)) for file, column in also)]
+    held = [trusted(file) for file, _ in chosen]
+    releases = [
+        ColumnRelease(getattr(one, "mechanism", one), names)
+        for one, (_, names) in zip(held, chosen, strict=True)
+    ]
     warn_of_seed(seed)
     dropping = missing == "drop"
     if is_folder(data):
@@ -152,7 +152,7 @@ def apply(
         with row_progress(folder) as progress, workers.executor() as executor:
             done, _ = apply_folder(
                 folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, executor=executor,
-                progress=progress, about=_about([mechanism_file, *(file for file, _ in also)], releases),
+                progress=progress, about=_about(chosen, held),
             )  # fmt: skip
         _say_done(done, data, output)
         return
@@ -187,23 +187,61 @@ def apply(
         print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
 
 
-def _about(mechanism_files: Sequence[Path], releases: Sequence[ColumnRelease]) -> dict[str, Any]:
+def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -> dict[str, Any]:
     """What the summary of a folder says of its mechanisms: the files, and what they prove."""
     from pmlopt import __version__
-    from pmlopt.programs.result import Result
-    from pmlopt.verification import load
 
-    def claims(file: Path) -> dict[str, Any]:
-        held = load(file)
-        return {"level": held.level, "statement": str(held)} if isinstance(held, Result) else {}
+    def claims(one: Any) -> dict[str, Any]:
+        return {"level": one.level, "statement": str(one)} if hasattr(one, "certificate") else {}
 
     return {
         "version": __version__,
         "mechanisms": [
-            {"columns": release.columns, "sha256": files.digest_of(file), **claims(file)}
-            for file, release in zip(mechanism_files, releases, strict=True)
+            {"columns": names, "sha256": files.digest_of(file), **claims(one)}
+            for one, (file, names) in zip(held, taken, strict=True)
         ],
     }
+
+
+def apply_orbits(
+    path: Path, data: Path, form: DataOptions, column: str, output: Path, beside: Beside, seed: int | None
+) -> str:
+    """Replace a column of a data file by the outputs of a mechanism by orbits; what was done, in words."""
+    from pmlopt.data.tables.reading import texts_in
+
+    with form.open(data) as table:
+        kept = beside.columns(table.names, [column], data, False)
+        names = [name for name in table.names if name == column or name in kept]
+        cells = dict(zip(names, texts_in(table, names), strict=True))
+    cells[column] = _released(path, cells[column], seed)
+    files.write_whole(output, files.csv_bytes([names, *zip(*cells.values(), strict=True)]))
+    return f"{len(cells[column])} rows written to {output}"
+
+
+def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:
+    """The outputs for the cells of a column: all together one table of records, or a letter each."""
+    from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
+    from pmlopt.verification import trusted_mechanism
+
+    mechanism = trusted_mechanism(path)
+    assert isinstance(mechanism, OrbitMechanism)
+    prior = mechanism.space.prior
+    if isinstance(prior, IIDPrior):
+        if len(letters) != prior.records:
+            raise InputError(
+                f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"
+            )
+        known = {str(label): label for label in prior.law.labels}
+        table = tuple(_known(known, letter) for letter in letters)
+        return [str(label) for label in mechanism.sample([table], seed)[0]]
+    known = {str(label): label for label in prior.labels}
+    return [str(label) for label in mechanism.sample([_known(known, letter) for letter in letters], seed)]
+
+
+def _known(letters: dict[str, Any], text: str) -> Any:
+    if text not in letters:
+        raise InputError(f"the value {text!r} is none of the letters {', '.join(list(letters)[:12])}")
+    return letters[text]
 
 
 def _say_done(done: Applied, data: Path, output: Path) -> None:
@@ -250,3 +288,110 @@ class _Assessment:
             levels = (level_in_clear(joint), level_beside(joint, part))
             table.append((name, str(len(joint.values)), *map(nats, levels)))
         return table
+
+
+@command(main)
+def histogram(
+    data: Annotated[Path, Arg("DATA")],
+    column: Annotated[str, Opt("The column of DATA that holds the class of each record.")],
+    epsilon: Annotated[float, Opt("What it may leak about any one record, in nats.")],
+    output: Annotated[Path, Opt("The CSV file to write: class and count.", "-o/--output", TARGET)],
+    form: DataOptions,
+    min_mass: Annotated[
+        float, Opt("Each record is in each class with this probability or more; 0 is differential privacy.")
+    ] = 0.0,
+    classes: Annotated[
+        str | None, Opt("All classes there can be, with commas between, fixed before the data was seen.")
+    ] = None,
+    public_classes: Annotated[
+        bool, Opt("Instead: say that the set of classes that occur is public; a row for each tells it.")
+    ] = False,
+    no_clip: Annotated[bool, Opt("Leave negative counts.")] = False,
+    no_round: Annotated[bool, Opt("Leave fractions.")] = False,
+    seed: Seed = None,
+    missing: MissingCells = "letter",
+    as_json: Json = False,
+) -> None:
+    """Release the counts of classes, with noise.
+
+    They are how often each class occurs in a column of DATA (CSV, Parquet or Arrow), with Laplace noise. What
+    it leaks is about any one record, where the number of records and the set of classes are public.
+    """
+    from pmlopt.releases.noise import LaplaceHistogram
+
+    if (classes is None) != public_classes:
+        raise InputError(
+            "a row for each class that occurs would tell which classes occur, and no noise hides it: give "
+            "all classes by --classes, or say by --public-classes (not both) that they are public"
+        )
+    warn_of_seed(seed)
+    counts = _counted(data, column, classes, missing, form)
+    noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=min_mass)
+    released = noise.release(list(counts.values()), seed, clip=not no_clip, round_to_whole=not no_round)
+    shown = [int(count) if not no_round else float(count) for count in released]
+    rows = zip(counts, shown, strict=True)
+    files.write_whole(output, files.csv_bytes([(column, "count"), *rows]))
+    if as_json:
+        echo_json({
+            "scale": noise.scale, "level": noise.level, "dp_level": noise.dp_level if noise.scale else None,
+            "min_mass": noise.min_mass, "public": ["number of records", _public(public_classes)],
+            "counts": dict(zip(counts, shown, strict=True)),
+        })  # fmt: skip
+        return
+    print_table(["", ""], [
+        ("leaks about a record", nats(noise.level)),
+        ("where these are public", f"the number of records, and the {_public(public_classes)}"),
+        ("scale of the noise", number(noise.scale) if noise.scale else "0: no noise is needed"),
+        ("differential privacy", nats(noise.dp_level)),
+        ("classes", f"{len(counts)}, written to {output}"),
+    ])  # fmt: skip
+
+
+def _public(public_classes: bool) -> str:
+    """Name the set of classes that the promise takes for public."""
+    return "set of classes that occur" if public_classes else "classes given"
+
+
+def _counted(
+    data: Path, column: str, classes: str | None, missing: Missing, form: DataOptions
+) -> dict[str, int]:
+    """Count how often each class occurs, in the order given or of the text."""
+    found = {str(label): count for label, count in form.counts(data, [column], missing).items()}
+    if classes is None:
+        return dict(sorted(found.items()))
+    names = [name.strip() for name in classes.split(",")]
+    if len(set(names)) < len(names) or not all(names):
+        raise InputError(f"--classes {classes!r}: give each class once, none empty")
+    others = sorted(set(found) - set(names))
+    if others:
+        raise InputError(f"{data}: the column {column!r} holds {others[0]!r}, which is none of --classes")
+    return {name: found.get(name, 0) for name in names}
+
+
+@command(main, "noise-table")
+def noise_table(
+    mechanism_file: Annotated[Path, Arg("MECHANISM")],
+    output: Annotated[Path, Opt("The CSV file to write.", "-o/--output", TARGET)],
+    keys: Annotated[
+        int | None, Opt("Round to so many whole cell keys; left out, keys are numbers from 0 to 1.")
+    ] = None,
+) -> None:
+    """Write a mechanism on counts as a table of noise.
+
+    That is the form of the cell key method: i, j, p, v and an interval of keys, as R's ptable has it; with
+    --keys pcv, ckey and pvalue. What is rounded is another mechanism, whose level is printed.
+    """
+    from pmlopt.data.mechanism import Mechanism
+    from pmlopt.measures import leakage_level
+    from pmlopt.releases import noise_tables as tables
+
+    mechanism, prior = Mechanism.load(mechanism_file), prior_in(mechanism_file)
+    used = mechanism if keys is None else tables.rounded_to_keys(mechanism, keys)
+    rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.ptable_rows(used)]
+    if keys is not None:
+        rows = [tables.KEYS, *tables.key_rows(used, keys)]
+    files.write_whole(output, files.csv_bytes(rows))
+    told = "" if prior is None else f"; PML {nats(leakage_level(prior, used))}"
+    if prior is not None and keys is not None:
+        told += f", {nats(leakage_level(prior, mechanism))} before it was rounded"
+    say(f"{output}: {len(rows) - 1} rows{told}")

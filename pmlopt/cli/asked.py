@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 from pmlopt.cli.data import ColumnOptions, Columns, Delimiter, Encoding, MissingCells
 from pmlopt.cli.options import Opt
 from pmlopt.cli.reading import read_distance, read_gains
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
+from pmlopt.core.guesses import hint
 from pmlopt.core.records import fields_of, kinds_of
 from pmlopt.errors import InputError
 
@@ -41,24 +41,19 @@ def _names(kind: type[Requirement]) -> set[str]:
     return {one.name for one in fields_of(kind)}
 
 
-Radius: TypeAlias = Annotated[float | None, Opt(
-    "PML only: for every prior within this l1 distance of the given one; with --about joint law."
-)]  # fmt: skip
-Delta: TypeAlias = Annotated[
-    float | None, Opt("PML only: for the true distribution, except with this probability over the sample.")
-]
-Region: TypeAlias = Annotated[Literal["l1-ball", "clopper-pearson"] | None, Opt(
-    "With --delta: the set that holds the true distribution; else the l1 ball."
-)]  # fmt: skip
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class AskedSet:
     """For which priors a level shall hold: within a distance of the given one, or what a sample leaves."""
 
-    radius: Radius = None
-    delta: Delta = None
-    region: Region = None
+    radius: Annotated[float | None, Opt(
+        "PML only: for every prior within this l1 distance of the given one; with --about joint law."
+    )] = None  # fmt: skip
+    delta: Annotated[float | None, Opt(
+        "PML only: for the true distribution, except with this probability over the sample."
+    )] = None  # fmt: skip
+    region: Annotated[Literal["l1-ball", "clopper-pearson"] | None, Opt(
+        "With --delta: the set that holds the true distribution; else the l1 ball."
+    )] = None  # fmt: skip
 
     def check(self) -> None:
         """Complain of options that do not belong together."""
@@ -84,8 +79,8 @@ class AskedSet:
         return JointLaws.ball(secret, self.radius or 0.0)
 
 
-@dataclass(frozen=True)
-class Asked:
+@dataclass(frozen=True, kw_only=True)
+class Asked(AskedSet):
     """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
 
     prior_file: Annotated[Path | None, Opt(
@@ -131,9 +126,6 @@ class Asked:
     by: Annotated[
         str | None, Opt("With --about DATA and --column: the column of DATA that holds the secret.")
     ] = None
-    radius: Radius = None
-    delta: Delta = None
-    region: Region = None
 
     @property
     def source(self) -> ColumnOptions:
@@ -179,11 +171,6 @@ class Asked:
         return file.name
 
     @property
-    def around(self) -> AskedSet:
-        """The priors that the bound is for."""
-        return AskedSet(self.radius, self.delta, self.region)
-
-    @property
     def robust(self) -> bool:
         """Whether the bound is for more priors than the given one."""
         return self.radius is not None or self.delta is not None
@@ -204,7 +191,7 @@ class Asked:
         if (self.by is None) != (not self.columns or self.about_file is None):
             raise InputError("of data, --about takes --column and --by, the column of the secret: give both")
         self.check_belonging()
-        self.around.check()
+        super().check()
         if self.region == "clopper-pearson" and self.about_file is not None:
             raise InputError("--region clopper-pearson is of priors alone: with --about it is l1-ball")
 
@@ -215,9 +202,8 @@ class Asked:
 
         known = kinds_of(Requirement)
         if self.privacy_name not in known:
-            near = get_close_matches(self.privacy_name, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(known)}"
-            raise InputError(f"--privacy {self.privacy_name} is not known: {hint}")
+            near = hint(self.privacy_name, known, f"known are {', '.join(known)}")
+            raise InputError(f"--privacy {self.privacy_name} is not known: {near}")
         return known[self.privacy_name]
 
     def check_belonging(self) -> None:
@@ -274,9 +260,9 @@ class Asked:
     def _over(self, prior: Prior, secret: Secret | None) -> PriorSet | JointLaws | None:
         """The priors, or the joint laws, for which the level shall hold."""
         if secret is not None:
-            return self.around.joint_laws(secret)
+            return self.joint_laws(secret)
         sampled = self.prior_file is not None and self.counts_file is not None
-        return self.around.priors(prior, self._sample(prior) if sampled else prior)
+        return self.priors(prior, self._sample(prior) if sampled else prior)
 
     def _sample(self, prior: Prior) -> dict[Label, int]:
         """How often each letter was seen, maybe never; in the prior's order where they are the same."""

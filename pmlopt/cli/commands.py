@@ -1,4 +1,4 @@
-"""The command line: `pmlopt` or `python -m pmlopt`.
+"""The command line, `pmlopt` or `python -m pmlopt`: the commands that design, audit and verify.
 
 Exit codes: 0 done, 1 the claim fails, 2 bad input (a message, no traceback, no file), 3 no solver
 could solve it, 70 a bug in pmlopt (with a traceback to report), 130 interrupted, 141 nobody reads the
@@ -8,7 +8,7 @@ output any more. Modules are imported where they are used, so that help and audi
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -18,6 +18,7 @@ from pmlopt.cli.asked import Asked
 from pmlopt.cli.estimation import audit_samples
 from pmlopt.cli.options import (
     CLAIM_FAILS,
+    NOT_SOLVED,
     TARGET,
     Arg,
     Json,
@@ -29,15 +30,13 @@ from pmlopt.cli.options import (
     imports,
     main,
 )
-from pmlopt.cli.orbits import audit_orbits, declared_by_orbits
 from pmlopt.cli.printing import (
-    about_record,
+    WIDEST_TABLE,
     echo_json,
-    expectation_rows,
-    outcomes,
-    print_audit,
-    print_envelopes,
-    print_verdict,
+    nats,
+    number,
+    print_results,
+    print_table,
     say,
     solved_in_turn,
 )
@@ -46,12 +45,12 @@ from pmlopt.cli.reading import (
     Outputs,
     aligned,
     read_constraint,
+    read_linear,
     read_mechanism,
     read_numbers,
     read_outputs,
     read_utility,
 )
-from pmlopt.cli.verifying import audit_saved, has_claims, prior_in
 from pmlopt.core import files
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
@@ -59,10 +58,203 @@ from pmlopt.programs.certificate import finite
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
+    from pmlopt.data.secret import Secret
+    from pmlopt.data.symmetry import SymmetricPrior
     from pmlopt.library import Instance
+    from pmlopt.model.privacy import Requirement
+    from pmlopt.model.utility import LinearUtility
+    from pmlopt.programs.certificate import Verdict
     from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.program import Program
     from pmlopt.programs.result import Result
+
+
+@command(main, "report")
+def report_command(
+    saved_file: Annotated[Path, Arg("FILE")],
+    output: Annotated[
+        Path | None, Opt("Where to write, .html or .md; beside FILE where left out.", "-o/--output")
+    ] = None,
+) -> None:
+    """Write a page on what a saved result promises.
+
+    It says about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
+    outcome, the utility beside that of releasing nothing, everything, or by randomized response, and how to
+    check all of it.
+    """
+    from pmlopt.verification import write_report
+
+    target = saved_file.with_suffix(".html") if output is None else output
+    check_apart([target], [saved_file])
+    write_report(saved_file, target)
+    say(f"Wrote {target}.")
+
+
+CODES: Mapping[bool | None, int] = {True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}
+"""The exit codes of a verdict: not all of it was checked is no yes."""
+
+WORDS: Mapping[bool | None, str] = {
+    True: "All that the file claims holds.",
+    False: "A claim of the file is FALSE.",
+    None: "What was checked holds, and a part cannot be checked from the file.",
+}
+
+
+@command(main, "verify", extra=(imports,))
+def verify_command(saved_file: Annotated[Path, Arg("FILE")], as_json: Json = False) -> None:
+    """Check what a saved result claims.
+
+    All is computed again from FILE (.json, .npz) alone. Exits with 1 when a part is false, and with 3 where a
+    part cannot be checked from the file, and says which. The script verifier.py of the package checks most
+    kinds with Python's standard library alone.
+    """
+    from pmlopt.verification import verify_file
+
+    if saved_file.is_dir():
+        raise InputError(f"{saved_file}: is a folder: `pmlopt check` checks releases, and this saved results")
+    verdict = verify_file(saved_file)
+    _print(verdict, saved_file, as_json)
+    sys.exit(CODES[verdict.holds])
+
+
+def has_claims(path: Path) -> bool:
+    """Whether a file is a saved result, with claims of its own."""
+    from pmlopt.core import files
+
+    return path.suffix.lower() in (".json", ".npz") and "certificate" in files.read_matrix(path).metadata
+
+
+def prior_in(path: Path) -> Prior | None:
+    """The prior that a saved result has in its file; None where it is another file, or has none."""
+    if not has_claims(path):
+        return None
+    from pmlopt.verification.verifying import read_saved, saved_prior
+
+    mechanism, metadata = read_saved(path)
+    return saved_prior(mechanism, metadata, str(path))
+
+
+def audit_saved(saved_file: Path, as_json: bool) -> int:
+    """Print the levels of a saved mechanism under its own prior, and the verdict; return the exit code."""
+    from pmlopt.measures import audit
+    from pmlopt.verification import verify_file
+    from pmlopt.verification.verifying import read_saved, saved_prior
+
+    verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
+    mechanism, metadata = read_saved(saved_file)
+    prior = saved_prior(mechanism, metadata, str(saved_file))
+    if prior is not None and not as_json:
+        print_audit(saved_file, prior, mechanism, dict(audit(prior, mechanism).levels))
+    _print(verdict, saved_file, as_json)
+    return CODES[verdict.holds]
+
+
+def _print(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
+    if as_json:
+        echo_json(verdict.to_dict())
+        return
+    say(f"{saved_file.name}: {verdict.kind}: {verdict.statement}")
+    rows: list[tuple[Any, ...]] = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
+    print_table(["part", "verdict", "decided in", "what was found"], rows)
+    say(WORDS[verdict.holds])
+
+
+def declared_by_orbits(
+    asked: Asked, epsilon: float, utility: tuple[str, bool], records: int | None, circle: int | None
+) -> tuple[Callable[[], Program[Any]], str]:
+    """What declares the design on a table of records or on a circle, and its title.
+
+    The utility is given by its name, and by whether a matrix of that name holds losses.
+    """
+    from pmlopt.data.symmetry import CirclePrior, IIDPrior
+
+    name, minimise = utility
+    prior: SymmetricPrior
+    if circle is not None:
+        if records is not None or asked.files:
+            raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
+        prior, title = CirclePrior(circle), f"a circle of {circle} letters"
+        value: LinearUtility = _on_circle(name, circle)
+    else:
+        assert records is not None
+        law = asked.prior()
+        prior, title = IIDPrior(law, records), f"{records} records of {asked.title}"
+        value = _on_records(name, minimise, law)
+    privacy = _requirement(asked, epsilon, prior)
+
+    def declare() -> Program[Any]:
+        from pmlopt.programs.designs import design
+
+        return design(prior, privacy, value)
+
+    return declare, f"Optimal mechanism for {title}"
+
+
+def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Requirement:
+    """The requirement that the options name; over an l1 ball around a prior whose letters are not listed."""
+    if asked.delta is not None or asked.secret is not None:
+        raise InputError("--delta and --about need a list of letters: leave out --records and --circle")
+    return asked.requirement(epsilon, prior)
+
+
+def _on_circle(name: str, size: int) -> LinearUtility:
+    """The loss of that name along a circle."""
+    from pmlopt.model.utility import LOSSES, DisplacementLoss, on_circle
+
+    if name not in LOSSES:
+        raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
+    return DisplacementLoss(on_circle(LOSSES[name], size))
+
+
+def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
+    """The utility of that name, or of a CSV matrix on one record, added over the records of a table."""
+    from pmlopt.model.utility import CoordinateGain, CoordinateLoss
+
+    utility, _ = read_linear(name, minimise, law)
+    return (CoordinateGain if utility.maximised else CoordinateLoss)(utility.matrix)
+
+
+def audit_orbits(
+    path: Path, asked: Asked, epsilon: float | None, as_json: bool, beyond: str | float | None = None
+) -> None:
+    """Recompute the levels of a mechanism by orbits under the prior in its file; exit 1 for a false claim."""
+    from pmlopt.data.symmetry import OrbitMechanism
+    from pmlopt.model.privacy import LDP, LIP, PML
+    from pmlopt.programs.linear.columns import ReducedColumns
+
+    if beyond is not None:
+        raise InputError(
+            f"{path}: is by orbits: leave out --envelope, which needs a matrix, and --confidence"
+        )
+    if asked.files:
+        raise InputError(f"{path}: has its prior in it: leave out --prior, --counts and --about")
+    mechanism = OrbitMechanism.load(path)
+    space = mechanism.space
+    levels: dict[str, float] = {}
+    claim = None if epsilon is None else _requirement(asked, epsilon, space.prior)
+    for requirement in (PML(0.0), LDP(0.0), LIP(0.0, 0.0)):
+        levels |= ReducedColumns.of(space, requirement).levels(mechanism.lifts)
+    holds = None
+    if claim is not None:
+        columns = ReducedColumns.of(space, claim)
+        levels |= columns.levels(mechanism.lifts)
+        holds = columns.hold_exactly(mechanism.masses) and space.orbits.consistent
+    if as_json:
+        echo_json({
+            "level": levels["pml"],
+            "levels": {name: finite(level) for name, level in levels.items()},
+            "claimed": None if claim is None else claim.limits,
+            "holds": holds,
+            "rows_sum_to_one_exactly": mechanism.rows_are_exact,
+            "orbits": space.orbits.count,
+        })  # fmt: skip
+    else:
+        say(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
+        print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
+        if claim is not None:
+            verdict = "holds" if holds else "FAILS"
+            say(f"The claim {verdict}: {limits_of(claim)} nats, decided in whole numbers.")
+    sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
 @command(main, "solve")
@@ -74,7 +266,7 @@ def solve_command(problem: Annotated[str, Arg("PROBLEM")], run: Run) -> None:
     """
     from pmlopt.library import find
 
-    run.check([Path(problem)])
+    run.check()
     instance = find(problem)
     result = run.solve(instance.program)
     agrees = _agrees(instance, result)
@@ -135,7 +327,7 @@ def design(
 
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
-    run.check([*asked.files, Path(utility_name), *(Path(text.partition("=")[2]) for text in constraints)])
+    run.check()
     if records is not None or circle is not None:
         if outputs is not None:
             raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
@@ -199,9 +391,10 @@ def audit(
     from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
     from pmlopt.programs.held import prove
 
-    if output is not None:
-        _check_proof(output, [mechanism_file, *asked.files], epsilon is not None and not samples)
-    if not samples and holds_orbits(mechanism_file):
+    by_orbits = not samples and holds_orbits(mechanism_file)
+    if output is not None and (epsilon is None or samples or by_orbits):
+        raise InputError("-o writes the proof of a claim on a matrix: give --epsilon, and no --samples")
+    if by_orbits:
         audit_orbits(mechanism_file, asked, epsilon, as_json, deltas or confidence)
         return
     if not asked.files and epsilon is None and deltas is None and not samples and has_claims(mechanism_file):
@@ -221,6 +414,7 @@ def audit(
     else:
         levels |= measured.levels(prior, mechanism)
     claim = None if epsilon is None else asked.requirement(epsilon, prior)
+    claimed = {} if claim is None else claim.levels(prior, mechanism)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)
     curve = [] if deltas is None else _envelopes(prior, mechanism, read_numbers(deltas, "--envelope"))
@@ -234,20 +428,12 @@ def audit(
             "delta": asked.delta,
             "slack": asked.slack,
             "about": None if secret is None else about_record(secret, mechanism),
-            "claimed": {} if claim is None else {
-                name: finite(level)
-                for name, level in claim.levels(prior, mechanism).items()
-            },
+            "claimed": {name: finite(level) for name, level in claimed.items()},
             "holds": holds,
             "broken_by": None if claim is None or holds else violation(prior, claim, mechanism),
             "rows_sum_to_one_exactly": exact,
             "envelope": [
-                {
-                    "delta": e.certificate.delta,
-                    "value": e.value,
-                    "bound": e.bound,
-                    "status": e.status.value,
-                }
+                {"delta": e.certificate.delta, "value": e.value, "bound": e.bound, "status": e.status.value}
                 for e in curve
             ],
             "outputs": outcomes(prior, mechanism, secret),
@@ -256,7 +442,7 @@ def audit(
         print_audit(mechanism_file, prior, mechanism, levels, secret)
         print_envelopes(curve)
         if claim is not None:
-            print_verdict(claim, claim.levels(prior, mechanism), bool(holds), exact)
+            print_verdict(claim, claimed, bool(holds), exact)
             if not holds:
                 say(f"By name: {violation(prior, claim, mechanism)}.")
     if holds and output is not None:
@@ -264,16 +450,6 @@ def audit(
         prove(prior, claim, mechanism).save(output)
         say(f"The mechanism is written to {output}, with the proof of the claim.", err=as_json)
     sys.exit(CLAIM_FAILS if holds is False else 0)
-
-
-def _check_proof(output: Path, given: Sequence[Path], claimed: bool) -> None:
-    """Complain of a proof that there is no claim for, or that cannot be written."""
-    from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
-
-    if not claimed or holds_orbits(given[0]):
-        raise InputError("-o writes the proof of a claim on a matrix: give --epsilon, and no --samples")
-    check_apart([output], given)
-    files.check_target(output)
 
 
 def _check_audit(
@@ -299,3 +475,109 @@ def _envelopes(
     order = sorted(set(deltas), reverse=True)
     found = dict(zip(order, solved_in_turn(envelope(prior, mechanism, d) for d in order), strict=True))
     return [found[delta] for delta in deltas]
+
+
+def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
+    """Each output with its probability and leakage, the most revealing first: of a secret where there is one.
+
+    The leakage is about the data, and `about_secret` about the secret.
+    """
+    from pmlopt.measures import pointwise_leakage
+
+    columns = {
+        "probability": prior.pmf @ mechanism.matrix,
+        "leakage": pointwise_leakage(prior, mechanism),
+        **({} if secret is None else {"about_secret": pointwise_leakage(secret, mechanism)}),
+    }
+    rows = [
+        {"output": label, **{name: float(column[y]) for name, column in columns.items()}}
+        for y, label in enumerate(mechanism.outputs)
+        if columns["probability"][y] > 0
+    ]
+    return sorted(rows, key=lambda row: -row["leakage" if secret is None else "about_secret"])
+
+
+def about_record(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
+    """Which secret a level is about, and where it is reached: the value and the outcome."""
+    from pmlopt.measures import secret_witness
+
+    witness = secret_witness(secret, mechanism)
+    return {
+        "secret": secret.name,
+        "values": list(secret.values),
+        "level": finite(witness.level),
+        "value": witness.value,
+        "output": witness.outcome,
+    }
+
+
+def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str, str]]:
+    """What the problem file expects, and whether it came true."""
+    expected = instance.expected
+    if expected is None:
+        return []
+    verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
+    return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
+
+
+def print_audit(
+    path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float], secret: Secret | None = None
+) -> None:
+    """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
+    from pmlopt import measures
+
+    say(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
+    of_data = measures.audit(prior, mechanism).levels
+    if secret is None:
+        print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
+    else:
+        print_table(["measure", "about", "level"], [
+            (name, "the data" if name in of_data else secret.name, nats(level))
+            for name, level in levels.items()
+        ])  # fmt: skip
+        found = about_record(secret, mechanism)
+        say(f"Most is told of {secret.name} by the output {found['output']}, for the value {found['value']}.")
+    worst = outcomes(prior, mechanism, secret)[:WIDEST_TABLE]
+    about = [] if secret is None else [f"about {secret.name}"]
+    print_table(
+        ["output", "probability", "leakage" if secret is None else "about the data", *about],
+        [
+            (str(row["output"]), number(row["probability"]), nats(row["leakage"]),
+             *(nats(row["about_secret"]) for _ in about))
+            for row in worst
+        ],
+    )  # fmt: skip
+
+
+def print_envelopes(curve: Sequence[Result[EnvelopeCertificate]]) -> None:
+    """Print the PML envelope: the leakage after the worst post-processing, but with probability delta."""
+    if curve:
+        columns = {"delta": lambda one: f"{one.certificate.delta:g}"}
+        print_results(
+            curve, {**columns, "at most, after any processing": lambda one: nats(one.bound)}, seconds=False
+        )
+
+
+def limits_of(claim: Requirement) -> str:
+    """The limits of a claim by their names, each to the last digit."""
+    return ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
+
+
+def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
+    """Print whether a claimed bound holds, and by how much the mechanism misses it."""
+    stated = f"{limits_of(claim)} nats {claim.scope}".rstrip()
+    if holds:
+        say(f"The claim holds: {stated}, proved in rational arithmetic.")
+    else:
+        say(f"The claim FAILS: not {stated}.")
+        over = max(levels[name] - limit for name, limit in claim.limits.items())
+        if over < 1e-9:
+            say(
+                f"It is missed by less than {max(over, 1e-15):.0e} nats: rounding, in the matrix or in the "
+                "claim. A claim that is rounded up would hold."
+            )
+    if not exact:
+        say(
+            "The rows do not sum to exactly one, since decimals such as 0.1 are rounded: the verdict is on "
+            "the numbers as they stand."
+        )

@@ -1,7 +1,8 @@
-"""Options of commands that read a data file and keep columns of it, and the command that counts."""
+"""Options of commands that read a data file, and that work side by side, and the command that counts."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,17 +11,86 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import click
 
-from pmlopt.cli.options import TARGET, Arg, Opt, check_apart, command, main
-from pmlopt.cli.printing import say
+from pmlopt.cli.options import TARGET, Arg, Opt, command, main
+from pmlopt.cli.printing import say, terminal
 from pmlopt.cli.reading import read_counts, read_prior
 from pmlopt.core import files
 from pmlopt.core.frames import Missing
-from pmlopt.errors import InputError
+from pmlopt.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor
+
     from pmlopt.core.arrays import Label
     from pmlopt.data.prior import Prior
     from pmlopt.data.tables import CsvForm, Table
+
+
+MOST_WORKERS = 256
+"""Processes of one command: each takes about 0.2 GB."""
+
+
+@dataclass(frozen=True)
+class Workers:
+    """What works side by side; what it makes does not depend on it."""
+
+    workers: Annotated[int, Opt(
+        "Processes that work side by side, at most 256.", type=click.IntRange(1, MOST_WORKERS)
+    )] = 1  # fmt: skip
+    scheduler: Annotated[str | None, Opt(
+        "The address of a dask scheduler, such as tcp://head:8786, whose workers work instead."
+    )] = None  # fmt: skip
+
+    @contextmanager
+    def executor(self) -> Iterator[Executor | None]:
+        """What runs the tasks; None for this process. An interrupt ends processes at once.
+
+        Raises:
+            InputError: both were asked for, or no scheduler answers at the address.
+        """
+        if self.scheduler is not None:
+            if self.workers > 1:
+                raise InputError(
+                    "--workers are processes of this machine, and --scheduler has its own: give one"
+                )
+            with _client(self.scheduler) as pool:
+                yield pool
+        elif self.workers == 1:
+            yield None
+        else:
+            with _processes(self.workers) as pool:
+                yield pool
+
+
+@contextmanager
+def _client(address: str) -> Iterator[Executor]:
+    try:
+        from distributed import Client
+    except ImportError:
+        raise MissingExtraError("--scheduler needs dask: pip install 'pmlopt[dask]'") from None
+    try:
+        client = Client(address, timeout=10)
+    except (OSError, ValueError, TypeError) as cause:
+        raise InputError(f"--scheduler {address}: no dask scheduler answers there: {cause}") from None
+    with client:
+        yield client.get_executor()
+
+
+@contextmanager
+def _processes(number: int) -> Iterator[Executor]:
+    """A pool of processes, each of which starts a Python of its own."""
+    from concurrent.futures import ProcessPoolExecutor
+    from multiprocessing import active_children, get_context
+
+    ignore = (signal.SIGINT, signal.SIG_IGN)  # a terminal sends it to the workers too, which would complain
+    with ProcessPoolExecutor(number, get_context("spawn"), signal.signal, ignore) as pool:
+        try:
+            yield pool
+        except KeyboardInterrupt:
+            for worker in active_children():
+                worker.terminate()
+            raise
+
 
 Delimiter: TypeAlias = Annotated[
     str | None, Opt("Of a CSV data file: one character, or tab; else it is found.")
@@ -130,8 +200,6 @@ def count_command(
 
     if by is not None and len(columns) > 1:
         raise InputError("--by counts the pairs with one column: give --column once")
-    check_apart([output], [data])
-    files.check_target(output)
     if by is None:
         found = form.tuple_counts(data, columns, missing)
         rows: list[list[Any]] = [[*columns, "count"], *([*label, count] for label, count in found.items())]
@@ -149,12 +217,9 @@ def count_command(
 @contextmanager
 def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
     """A line on a terminal with rows, rows a second and the time that is left; a function that adds rows."""
-    import sys
-
-    if not sys.stderr.isatty():
+    if (console := terminal()) is None:
         yield lambda rows: None
         return
-    from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
@@ -162,7 +227,7 @@ def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
         BarColumn(),
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+    with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=1.0 if table.done() is not None else None, rows=0, rate=0.0)
 
         def add(rows: int) -> None:

@@ -6,7 +6,7 @@ import sys
 import warnings
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
@@ -32,6 +32,12 @@ MOST_VALUES = 1_000
 
 DIGITS = 9
 """Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
+
+
+_Workload: TypeAlias = Annotated[
+    str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
+]
+_Confidence: TypeAlias = Annotated[float, Opt("With which all intervals hold at once.")]
 
 
 @command(main, "estimate")
@@ -60,15 +66,13 @@ def estimate_command(
         Opt("With --data: a column with the weight of each row's person in the sample."),
     ] = None,
     missing: MissingCells = "letter",
-    workload: Annotated[
-        str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
-    ] = None,
+    workload: _Workload = None,
     method: Annotated[Literal["ml", "linear"], Opt("Maximum likelihood, or linear without bias.")] = "ml",
     intervals: Annotated[
         Literal["score", "bernstein", "exact", "wald"],
         Opt("That hold about as often as said (score, wald), or surely, for any number of people."),
     ] = "score",
-    confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    confidence: _Confidence = 0.95,
     least_fit: Annotated[
         float, Opt("Counts that fit the mechanism with a lower p-value are refused; 0: never.")
     ] = 1e-6,
@@ -138,21 +142,17 @@ def _show_posterior(found: Estimate, prior: Prior | None, worth: float, as_json:
         prior = None  # of a table with columns in clear
     after = found.posterior(prior, worth)
     what = "even frequencies" if prior is None else "the prior of the design"
-    rows = list(zip(after.letters, after.mean, after.standard_deviations, *after.intervals.T, strict=True))
+    spread = after.standard_deviations
+    records = _records(after.letters, after.intervals, mean=after.mean, standard_deviation=spread)
     if as_json:
-        names = ("letter", "mean", "standard_deviation", "lower", "upper")
-        told = [dict(zip(names, (row[0], *map(float, row[1:])), strict=True)) for row in rows]
         echo_json({
             "people": found.people, "confidence": found.confidence, "prior": what, "worth": worth,
-            "estimates": told, "error": after.error.tolist(),
+            "estimates": records, "error": after.error.tolist(),
         })  # fmt: skip
         return
     say(f"{found.people} people; {what} taken for what {worth:g} more people told in clear")
     say(f"Each value is within its interval with a probability of {found.confidence:g}, after these counts.")
-    print_table(
-        ["letter", "mean", "standard deviation", "from", "to"],
-        [[_name(row[0]), *(f"{float(value):.4f}" for value in row[1:])] for row in rows],
-    )
+    _print(records, lambda value: f"{value:.4f}")
 
 
 def _independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
@@ -174,13 +174,11 @@ def people_needed_command(
     half_width: Annotated[
         float, Opt("That all intervals shall have at most; 0.01 is one in a hundred people.")
     ],
-    workload: Annotated[
-        str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
-    ] = None,
+    workload: _Workload = None,
     intervals: Annotated[
         Literal["score", "bernstein", "wald"], Opt("Those that `pmlopt estimate` is to print.")
     ] = "score",
-    confidence: Annotated[float, Opt("With which all intervals hold at once.")] = 0.95,
+    confidence: _Confidence = 0.95,
     as_json: Json = False,
 ) -> None:
     """Say how many people it takes to estimate well.
@@ -232,20 +230,15 @@ def _weighed(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: 
 
 def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     """Print an estimate with its errors, and how likely independent columns are to look so dependent."""
-    rows = list(zip(found.letters, found.frequencies, found.standard_errors, *found.intervals.T, strict=True))
+    errors = found.standard_errors
+    records = _records(found.letters, found.intervals, estimate=found.frequencies, standard_error=errors)
     if as_json:
-        names = ("letter", "estimate", "standard_error", "lower", "upper")
+        same = ("people", "effective", "confidence", "method", "log_likelihood")
         echo_json({
-            "people": found.people,
-            "effective": found.effective,
-            "confidence": found.confidence,
-            "method": found.method,
+            **{name: getattr(found, name) for name in same},
             "intervals": found.kind,
-            "estimates": [
-                dict(zip(names, (row[0], *map(float, row[1:])), strict=True)) for row in rows
-            ],
+            "estimates": records,
             "covariance": found.covariance.tolist(),
-            "log_likelihood": found.log_likelihood,
             "fit": {**asdict(found.fit), "statistic": finite(found.fit.statistic)},
             "independence": None if apart is None else asdict(apart),
         })  # fmt: skip
@@ -257,15 +250,26 @@ def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     say(f"Counts that fit as badly are seen with a probability of {number(found.fit.p_value)}.")
     if apart is not None:
         say(f"Independent columns look as dependent with a probability of {number(apart.p_value)}.")
-    print_table(
-        ["letter", "estimate", "standard error", "from", "to"],
-        [[_name(row[0]), *(number(round(float(value), DIGITS)) for value in row[1:])] for row in rows],
-    )
+    _print(records, lambda value: number(round(value, DIGITS)))
 
 
-def _name(label: Label) -> str:
-    """A letter, or the letters of several columns, as text."""
-    return ", ".join(map(str, label)) if isinstance(label, tuple) else str(label)
+def _records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:
+    """A record of each letter, with the numbers of these names and the ends of its interval."""
+    columns = {**values, "lower": intervals[:, 0], "upper": intervals[:, 1]}
+    return [
+        {"letter": letter, **{name: float(column[k]) for name, column in columns.items()}}
+        for k, letter in enumerate(letters)
+    ]
+
+
+def _print(records: Sequence[dict[str, Any]], text: Callable[[float], str]) -> None:
+    """Print a row for each letter, or the letters of several columns."""
+    head = [{"lower": "from", "upper": "to"}.get(name, name.replace("_", " ")) for name in records[0]]
+    rows = [
+        [", ".join(map(str, label)) if isinstance(label, tuple) else str(label), *map(text, values)]
+        for label, *values in map(dict.values, records)
+    ]
+    print_table(head, rows)
 
 
 def audit_samples(

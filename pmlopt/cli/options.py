@@ -221,6 +221,7 @@ def command(
 
         @wraps(function)
         def run(**given: Any) -> None:
+            _check_files(parameters, given)
             for key, kind in gathered.items():
                 given[key] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
             function(**given)
@@ -261,11 +262,31 @@ def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
 
 
 Json: TypeAlias = Annotated[bool, Opt("Print JSON.", "--json")]
-Tolerance: TypeAlias = Annotated[float | None, Opt(
-    "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where left "
-    "out (1e-6 for trade-offs)."
-)]  # fmt: skip
-Plot: TypeAlias = Annotated[Path | None, Opt("Draw the mechanism, or the curve: .png, .pdf or .svg.")]
+Plot: TypeAlias = Annotated[
+    Path | None, Opt("Draw the mechanism, or the curve: .png, .pdf or .svg.", type=TARGET)
+]
+
+
+def _check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]) -> None:
+    """Complain of files that cannot be written, are one, or are read by the same command."""
+    targets, sources = list[Path](), list[Path]()
+    for one in parameters:
+        (targets if isinstance(one.type, _Target) else sources).extend(_paths(given.get(str(one.name))))
+    check_distinct(targets)
+    check_apart(targets, sources)
+    for path in targets:
+        files.check_target(path)
+
+
+def _paths(value: Any) -> Iterator[Path]:
+    """The paths among what an option gives: texts too that end like a file, such as constraint=FILE.csv."""
+    if isinstance(value, tuple):
+        for part in value:
+            yield from _paths(part)
+    elif isinstance(value, Path):
+        yield value
+    elif isinstance(value, str) and Path(value).suffix:
+        yield Path(value.partition("=")[2] or value)
 
 
 def check_distinct(targets: Sequence[Path]) -> None:
@@ -282,15 +303,8 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
                 raise InputError(f"{target}: is read by this command: write to another file")
 
 
-def check_targets(
-    output: Path | None, plot: Path | None, inputs: Iterable[Path] = (), other: Path | None = None
-) -> None:
-    """Complain before any solver runs of what cannot be written, or would write over what is read."""
-    targets = [path for path in (output, other, plot) if path is not None]
-    check_distinct(targets)
-    check_apart(targets, inputs)
-    for path in targets:
-        files.check_target(path)
+def check_endings(output: Path | None, plot: Path | None) -> None:
+    """Complain before any solver runs of formats in which nothing can be written."""
     if output is not None:
         files.ending_of(output)
     if plot is not None:
@@ -315,41 +329,45 @@ def draw_curves(
     save_figure(utility_figure(grid, dict(zip(names, heights, strict=True)), height, across=across), path)
 
 
-@dataclass(frozen=True)
-class Run:
+@dataclass(frozen=True, kw_only=True)
+class Solving:
+    """How programs are solved, and what is shown of the answer."""
+
+    solver: Annotated[
+        str, Opt("auto, or a method by name: one that does not solve the problem lists those that do.")
+    ] = "auto"
+    time_limit: Annotated[float | None, Opt("Seconds for each solver, and each point of a sweep.")] = None
+    tolerance: Annotated[float | None, Opt(
+        "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where "
+        "left out (1e-6 for trade-offs)."
+    )] = None  # fmt: skip
+    plot: Plot = None
+    as_json: Json = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Run(Solving):
     """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
 
     output: Annotated[Path | None, Opt(
         "Write .csv, .json (with the certificate) or .npz; - for JSON to standard output.",
         "-o/--output", TARGET
-    )]  # fmt: skip
-    solver: Annotated[
-        str, Opt("auto, or a method by name: one that does not solve the problem lists those that do.")
-    ] = "auto"
-    time_limit: Annotated[float | None, Opt("Seconds for each solver.")] = None
-    tolerance: Tolerance = None
+    )] = None  # fmt: skip
     isolated: Annotated[bool, Opt(
         "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
     )] = False  # fmt: skip
-    mps: Annotated[Path | None, Opt("Write the LP in the MPS format too.")] = None
-    plot: Plot = None
-    as_json: Json = False
+    mps: Annotated[Path | None, Opt("Write the LP in the MPS format too.", type=TARGET)] = None
 
     EXTRA: ClassVar = (imports,)
 
-    def check(self, inputs: Iterable[Path] = ()) -> None:
-        """Complain of what cannot be written before any solver runs, or would write over what is read."""
-        check_targets(self.output, self.plot, inputs, self.mps)
+    def check(self) -> None:
+        """Complain before any solver runs of formats in which nothing can be written."""
+        check_endings(self.output, self.plot)
 
     @property
     def options(self) -> dict[str, Any]:
         """How to solve, as `pmlopt.solve` takes it."""
-        return {
-            "solver": self.solver,
-            "time_limit": self.time_limit,
-            "tolerance": self.tolerance,
-            "isolated": self.isolated,
-        }
+        return {name: getattr(self, name) for name in ("solver", "time_limit", "tolerance", "isolated")}
 
     def solve(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
         """Declare the program, solve it and write the files."""

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pmlopt.core import files
 from pmlopt.core.arrays import shown
-from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
-    from pmlopt.data.prior import Prior
-    from pmlopt.data.secret import Secret
-    from pmlopt.library import Instance
     from pmlopt.measures.outcomes import OutcomeTells
-    from pmlopt.model.privacy import Requirement
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
-    from pmlopt.programs.envelope.certificate import EnvelopeCertificate
     from pmlopt.programs.program import Program
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.result import Result
@@ -39,26 +33,29 @@ def say(text: str, err: bool = False) -> None:
     click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
 
 
-def status(text: str, quiet: bool) -> Any:
-    """Show a spinner beside a text while something runs, on a terminal only."""
-    from contextlib import nullcontext
-
+def terminal(quiet: bool = False) -> Any:
+    """The console of the terminal that standard error is; None where it is none, or shall be quiet."""
     if quiet or not sys.stderr.isatty():
-        return nullcontext()
+        return None
     from rich.console import Console
 
-    return Console(stderr=True).status(text)
+    return Console(stderr=True)
+
+
+def status(text: str, quiet: bool) -> Any:
+    """Show a spinner beside a text while something runs, on a terminal only."""
+    console = terminal(quiet)
+    return nullcontext() if console is None else console.status(text)
 
 
 def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
     """Iterate over items behind a progress bar, which is shown on a terminal only."""
-    if not sys.stderr.isatty():
+    if (console := terminal()) is None:
         yield from items
         return
-    from rich.console import Console
     from rich.progress import track
 
-    yield from track(items, description=text, total=total, console=Console(stderr=True), transient=True)
+    yield from track(items, description=text, total=total, console=console, transient=True)
 
 
 def solved_in_turn(
@@ -73,58 +70,10 @@ def solved_in_turn(
     return found
 
 
-def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
-    """Each output with its probability and leakage, the most revealing first: of a secret where there is one.
-
-    The leakage is about the data, and `about_secret` about the secret.
-    """
-    from pmlopt.measures import pointwise_leakage
-
-    columns = {
-        "probability": prior.pmf @ mechanism.matrix,
-        "leakage": pointwise_leakage(prior, mechanism),
-        **({} if secret is None else {"about_secret": pointwise_leakage(secret, mechanism)}),
-    }
-    rows = [
-        {"output": label, **{name: float(column[y]) for name, column in columns.items()}}
-        for y, label in enumerate(mechanism.outputs)
-        if columns["probability"][y] > 0
-    ]
-    return sorted(rows, key=lambda row: -row["leakage" if secret is None else "about_secret"])
-
-
-def about_record(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
-    """Which secret a level is about, and where it is reached: the value and the outcome."""
-    from pmlopt.measures import secret_witness
-
-    witness = secret_witness(secret, mechanism)
-    return {
-        "secret": secret.name,
-        "values": list(secret.values),
-        "level": finite(witness.level),
-        "value": witness.value,
-        "output": witness.outcome,
-    }
-
-
-def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str, str]]:
-    """What the problem file expects, and whether it came true."""
-    expected = instance.expected
-    if expected is None:
-        return []
-    verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
-    return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
-
-
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
     from pmlopt.measures.outcomes import MOST_TOLD
     from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
-    from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
-    from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-    from pmlopt.programs.record_leakage.certificate import RecordCertificate
-    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-    from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
     certificate = result.certificate
     rows = [
@@ -134,15 +83,9 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     ]
     if isinstance(certificate, RequirementCertificate):
         rows += [*_worth_rows(result), *_design_rows(certificate), *_estimable_rows(result)]
-    elif isinstance(certificate, RecordCertificate):
-        rows += _record_rows(certificate)
-    elif isinstance(certificate, TradeoffCertificate):
-        rows += _tradeoff_rows(certificate)
-    elif isinstance(certificate, ThresholdCertificate):
-        rows += _design_rows(certificate.kept)
-    elif isinstance(
-        certificate, EnvelopeCertificate | ProcessedFailureCertificate | EnvelopeDesignCertificate
-    ):
+    elif certificate.kind in _ROWS:
+        rows += _ROWS[certificate.kind](certificate)
+    else:
         rows.append(("proved", f"{certificate.statement}: {'yes' if certificate.verify() else 'NO'}"))
     rows += extra
     if result.closed_form is not None:
@@ -158,7 +101,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     print_table(["", ""], rows)
     if isinstance(certificate, DesignCertificate):
         _print_warnings(certificate, result.tells)
-    if isinstance(certificate, RecordCertificate):
+    if certificate.kind == "record-leakage":
         _print_joint(certificate)
     else:
         for one in result.tells[:MOST_TOLD]:
@@ -237,6 +180,14 @@ def _tradeoff_rows(certificate: TradeoffCertificate) -> list[tuple[str, str]]:
     ]
 
 
+_ROWS: Mapping[str, Callable[[Any], list[tuple[str, str]]]] = {
+    "worst-case": lambda certificate: _design_rows(certificate.kept),
+    "record-leakage": _record_rows,
+    "trade-off": _tradeoff_rows,
+}
+"""What is printed of certificates that state no requirement, by kind; of others their statement."""
+
+
 def _print_joint(certificate: RecordCertificate) -> None:
     joint = certificate.joint
     if max(joint.shape) > WIDEST_TABLE:
@@ -252,65 +203,16 @@ def _print_joint(certificate: RecordCertificate) -> None:
     )
 
 
-def print_audit(
-    path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float], secret: Secret | None = None
+def print_results(
+    results: Sequence[Result[Any]], columns: Mapping[str, Callable[[Result[Any]], str]], seconds: bool = True
 ) -> None:
-    """Print every privacy level of a mechanism and what it is about, and its most revealing outputs."""
-    from pmlopt import measures
-
-    say(f"{path.name}: {len(mechanism.inputs)} letters, {len(mechanism.outputs)} outputs")
-    of_data = measures.audit(prior, mechanism).levels
-    if secret is None:
-        print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
-    else:
-        print_table(["measure", "about", "level"], [
-            (name, "the data" if name in of_data else secret.name, nats(level))
-            for name, level in levels.items()
-        ])  # fmt: skip
-        found = about_record(secret, mechanism)
-        say(f"Most is told of {secret.name} by the output {found['output']}, for the value {found['value']}.")
-    worst = outcomes(prior, mechanism, secret)[:WIDEST_TABLE]
-    about = [] if secret is None else [f"about {secret.name}"]
-    print_table(
-        ["output", "probability", "leakage" if secret is None else "about the data", *about],
-        [
-            (str(row["output"]), number(row["probability"]), nats(row["leakage"]),
-             *(nats(row["about_secret"]) for _ in about))
-            for row in worst
-        ],
-    )  # fmt: skip
-
-
-def print_envelopes(curve: Sequence[Result[EnvelopeCertificate]]) -> None:
-    """Print the PML envelope: the leakage after the worst post-processing, but with probability delta."""
-    if curve:
-        rows = [(f"{e.certificate.delta:g}", nats(e.bound), f"{e.gap:.1e}", e.status.value) for e in curve]
-        print_table(["delta", "at most, after any processing", "gap", "status"], rows)
-
-
-def limits_of(claim: Requirement) -> str:
-    """The limits of a claim by their names, each to the last digit."""
-    return ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
-
-
-def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
-    """Print whether a claimed bound holds, and by how much the mechanism misses it."""
-    stated = f"{limits_of(claim)} nats {claim.scope}".rstrip()
-    if holds:
-        say(f"The claim holds: {stated}, proved in rational arithmetic.")
-    else:
-        say(f"The claim FAILS: not {stated}.")
-        over = max(levels[name] - limit for name, limit in claim.limits.items())
-        if over < 1e-9:
-            say(
-                f"It is missed by less than {max(over, 1e-15):.0e} nats: rounding, in the matrix or in the "
-                "claim. A claim that is rounded up would hold."
-            )
-    if not exact:
-        say(
-            "The rows do not sum to exactly one, since decimals such as 0.1 are rounded: the verdict is on "
-            "the numbers as they stand."
-        )
+    """Print a row for each result: these columns, its gap, how it ended, and how long it took."""
+    rows = [
+        [*(cell(one) for cell in columns.values()), f"{one.gap:.1e}", one.status.value,
+         *([f"{one.timings.total:.2f}"] if seconds else [])]
+        for one in results
+    ]  # fmt: skip
+    print_table([*columns, "gap", "status", *(["seconds"] if seconds else [])], rows)
 
 
 def print_matrix(mechanism: Mechanism) -> None:

@@ -181,7 +181,7 @@ def heat_map(
     figure.colorbar(image, ax=main, label="P(output | secret)")
     main.set_xlabel("output")
     main.set_ylabel("secret")
-    _name(main, inputs, outputs)
+    _name(main, outputs, inputs)
     return figure
 
 
@@ -195,17 +195,14 @@ def bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figure:
     axes = figure.subplots()
     axes.bar(range(len(values)), values, color="tab:blue")
     axes.set_ylabel(upright)
-    if len(labels) <= MOST_LABELS:
-        axes.set_xticks(
-            range(len(labels)), [shown(str(label)) for label in labels], rotation=90, parse_math=False
-        )
+    _name(axes, labels)
     return figure
 
 
-def _name(axes: Axes, inputs: Sequence[Label], outputs: Sequence[Label]) -> None:
-    """Write the labels at a matrix, where they are few."""
-    if len(outputs) <= MOST_LABELS:
-        names = [shown(str(label)) for label in outputs]
+def _name(axes: Axes, across: Sequence[Label], upright: Sequence[Label] = ()) -> None:
+    """Write the labels at the axes, where there are some and they are few."""
+    if len(across) <= MOST_LABELS:
+        names = [shown(str(label)) for label in across]
         axes.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
-    if len(inputs) <= MOST_LABELS:
-        axes.set_yticks(range(len(inputs)), [shown(str(label)) for label in inputs], parse_math=False)
+    if 0 < len(upright) <= MOST_LABELS:
+        axes.set_yticks(range(len(upright)), [shown(str(label)) for label in upright], parse_math=False)

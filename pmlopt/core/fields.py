@@ -6,14 +6,12 @@ import inspect
 import math
 import sys
 from abc import ABC
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from fractions import Fraction
 from functools import lru_cache
-from types import NoneType, UnionType
-from typing import Annotated, Any, Generic, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Any, Generic, get_type_hints
 
 import numpy as np
 
@@ -156,7 +154,7 @@ def _hash(value: Any) -> int:
     return hash(tuple(map(_hash, value))) if isinstance(value, tuple) else hash(value)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Field:
     """A field of a record: its name, its type, and its default or `inspect.Parameter.empty`."""
 
@@ -272,87 +270,3 @@ def written_as(kind: type) -> type:
             f"{kind.__qualname__} cannot be saved: give it a `{key}` of its own, by which it is read again"
         )
     return known
-
-
-def split(kind: Any) -> tuple[Any, tuple[Any, ...]]:
-    """A type without its annotations, and these."""
-    return (kind.__origin__, kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
-
-
-def members(kind: Any) -> tuple[Any, ...]:
-    """The members of a union, or the type itself."""
-    return get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,)
-
-
-def is_labels(kind: Any) -> bool:
-    """Whether a type is that of labels, which may be `Positions`."""
-    return get_origin(kind) is tuple and get_args(kind) == (Hashable, ...)
-
-
-def is_record(kind: Any) -> bool:
-    """Whether a type is a class of records."""
-    return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Record))
-
-
-NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE = (
-    "null", "true or false", "a whole number", "a number", "text", "a list", "a table",
-)  # fmt: skip
-
-SCALARS: Mapping[Any, tuple[set[str], dict[str, Any]]] = {
-    float: ({WHOLE, NUMBER}, {"type": "number"}),
-    int: ({WHOLE}, {"type": "integer"}),
-    str: ({TEXT}, {"type": "string"}),
-    bool: ({FLAG}, {"type": "boolean"}),
-    NoneType: ({NULL}, {"type": "null"}),
-    Fraction: ({TEXT, WHOLE}, {"type": ["string", "integer"], "pattern": "^-?[0-9]+(/[0-9]+)?$"}),
-    Hashable: ({FLAG, WHOLE, NUMBER, TEXT, LIST}, {"$ref": "#/$defs/label"}),
-    Any: ({NULL, FLAG, WHOLE, NUMBER, TEXT, LIST, TABLE}, {}),
-}
-"""Types without parts: what their plain data may be, and the JSON schema of these."""
-
-ENTRIES: Mapping[Any, type] = {np.float64: float, np.int64: int, np.object_: int, np.bool_: bool}
-"""What the entries of arrays are."""
-
-
-def words_of(kind: Any, notes: Sequence[Any]) -> Mapping[Any, Any] | None:
-    """The values of a type that has few, by what is written for each; None for other types."""
-    for note in notes:
-        if isinstance(note, Named):
-            return note.values
-    if get_origin(kind) is Literal:
-        return {one: one for one in get_args(kind)}
-    return {one.value: one for one in kind} if isinstance(kind, type) and issubclass(kind, Enum) else None
-
-
-def form_of(data: Any) -> str:
-    """What plain data are, in a word."""
-    if data is None or isinstance(data, bool):
-        return NULL if data is None else FLAG
-    kinds: tuple[tuple[Any, str], ...] = (
-        (int, WHOLE), (float, NUMBER), (str, TEXT), (list | np.ndarray, LIST), (dict, TABLE),
-    )  # fmt: skip
-    return next((word for kind, word in kinds if isinstance(data, kind)), type(data).__name__)
-
-
-def forms_of(kind: Any, notes: Sequence[Any] = ()) -> set[str]:
-    """What the plain data of a type of a field may be.
-
-    Raises:
-        TypeError: it is no type of a field.
-    """
-    kind, own = split(kind)
-    notes, origin = (*notes, *own), get_origin(kind)
-    if len(members(kind)) > 1:
-        return set[str]().union(*(forms_of(one, notes) for one in members(kind)))
-    words = words_of(kind, notes)
-    if words is not None:
-        return {form_of(one) for one in words}
-    if isinstance(kind, Hashable) and kind in SCALARS:
-        return SCALARS[kind][0] | ({TEXT} if kind is float and INFINITE in notes else set())
-    if origin in (tuple, list, Sequence, np.ndarray):
-        # arrays without a shape may have no dimension
-        any_shape = origin is np.ndarray and not any(isinstance(note, Shape) for note in notes)
-        return {LIST} | ({NUMBER, WHOLE, FLAG} if any_shape else {WHOLE} if is_labels(kind) else set())
-    if origin in (dict, Mapping) or is_record(kind):
-        return {TABLE}
-    raise TypeError(f"{kind} is no type of a field of a record")

@@ -551,17 +551,8 @@ def number_of(cell: str, where: str) -> float:
 
 def _to_json(stored: MatrixFile) -> bytes:
     check_json_labels((*stored.inputs, *stored.outputs))
-    return json_bytes(
-        {
-            "format": FORMAT,
-            "version": VERSION,
-            "inputs": stored.inputs,
-            "outputs": stored.outputs,
-            "unnamed": [side for side in SIDES if isinstance(getattr(stored, side), Positions)],
-            "matrix": stored.matrix,
-            "metadata": dict(stored.metadata),
-        }
-    )
+    unnamed = [side for side in SIDES if isinstance(getattr(stored, side), Positions)]
+    return json_bytes({"format": FORMAT, "version": VERSION, "unnamed": unnamed, **vars(stored)})
 
 
 def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -31,6 +31,17 @@ class Guessed:
             near = get_close_matches(name, [one for one in dir(self) if not one.startswith("_")], n=1)
             hint = f": write {write}" if write else f": did you mean .{near[0]}?" if near else ""
             raise AttributeError(f"{kind.__name__} has no {name!r}{hint}")
+
+
+def hint(word: str, known: Iterable[str], otherwise: str) -> str:
+    """The nearest of some known words as a question, or what else to say where none is near.
+
+    Examples:
+        >>> hint("hamng", ["hamming", "absolute"], "use another"), hint("x", ["hamming"], "use another")
+        ("did you mean 'hamming'?", 'use another')
+    """
+    near = get_close_matches(word, list(known), n=1)
+    return f"did you mean {near[0]!r}?" if near else otherwise
 
 
 def elsewhere(name: str, modules: Mapping[str, Any]) -> str:

@@ -12,31 +12,32 @@ Types of fields are `float`, `int`, `bool`, `str`, `Fraction`, `None`, `Label`, 
 from __future__ import annotations
 
 import json
-import math
-from collections.abc import Iterator, Mapping
-from enum import Enum
-from fractions import Fraction
+from collections.abc import Iterator
 from typing import Any, NoReturn, TypeVar
 
-import numpy as np
-
-from pmlopt.core.arrays import Positions, check_json_labels
-from pmlopt.core.fields import COUNT as COUNT
-from pmlopt.core.fields import INFINITE as INFINITE
-from pmlopt.core.fields import ROOM as ROOM
-from pmlopt.core.fields import Context as Context
-from pmlopt.core.fields import Field as Field
-from pmlopt.core.fields import Given as Given
-from pmlopt.core.fields import Named as Named
-from pmlopt.core.fields import Range as Range
-from pmlopt.core.fields import Record as Record
-from pmlopt.core.fields import Shape as Shape
-from pmlopt.core.fields import fields_of as fields_of
-from pmlopt.core.fields import is_labels, is_record, members, split, tag_of, written_as
-from pmlopt.core.fields import kinds_of as kinds_of
-from pmlopt.core.fields import same as same
-from pmlopt.core.strict import Reader, below
+from pmlopt.core.arrays import Label
+from pmlopt.core.converters import Choice, Listed, Place, Schema, below, write
+from pmlopt.core.fields import (
+    COUNT,
+    INFINITE,
+    ROOM,
+    Context,
+    Field,
+    Given,
+    Named,
+    Range,
+    Record,
+    Shape,
+    fields_of,
+    kinds_of,
+    same,
+)  # fmt: skip
 from pmlopt.errors import FileFormatError, InputError
+
+__all__ = [
+    "COUNT", "INFINITE", "ROOM", "Context", "Field", "Given", "Named", "Range", "Record", "Shape",
+    "definitions", "fields_of", "kinds_of", "parse_json", "plain", "read", "same",
+]  # fmt: skip
 
 T = TypeVar("T")
 
@@ -62,8 +63,8 @@ def read(kind: type[T], data: Any, where: str = "", context: Context | None = No
         ...
         pmlopt.errors.FileFormatError: file.range.high is [2]: it must be a number
     """
-    reader = Reader(context or Context())
-    found: T = reader.read(kind, data, where, dict(reader.context.sizes), 0)
+    known = context or Context()
+    found: T = Choice(kind).read(data, Place(known, where, dict(known.sizes)))
     return found
 
 
@@ -127,58 +128,21 @@ def plain(value: Any, context: Context | None = None) -> Any:
         >>> plain(Range(0.0, 2.0)), plain(Range(0.0), Context(complete=False))
         ({'low': 0.0, 'high': 2.0}, {'low': 0.0})
     """
-    return _plain(value, Any, context or Context())
+    return write(value, context or Context())
 
 
-def _plain(value: Any, kind: Any, context: Context) -> Any:
-    kind, notes = split(kind)
-    every = [split(one) for one in members(kind)]
-    for note in (*notes, *(note for _, own in every for note in own)):
-        if isinstance(note, Given) and note.word in context.given and same(value, context.given[note.word]):
-            return note.word
-    for note in (*notes, *(note for _, own in every for note in own)):
-        names = [word for word, one in note.values.items() if one is value] if isinstance(note, Named) else []
-        if names:
-            return names[0]
-    if isinstance(value, tuple) and any(is_labels(one) for one, _ in every):
-        check_json_labels(value)
-        return len(value) if isinstance(value, Positions) else [_listed(label) for label in value]
-    if isinstance(value, np.ndarray | np.generic):
-        if value.dtype.kind != "f" or np.isfinite(value).all():
-            return value.tolist()
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        return [_plain(part, Any, context) for part in value]
-    if isinstance(value, Mapping):
-        return {str(key): _plain(part, Any, context) for key, part in value.items()}
-    return _record(value, context) if is_record(type(value)) else _single(value)
+def definitions(*kinds: type) -> dict[str, Schema]:
+    """The JSON schemas of record classes, of their subclasses, and of the records within.
 
+    A class stands under its name, and a base of several under its own, or under `Any` and its own, with a
+    list of them. Subclasses that other packages define are left out.
 
-def _single(value: Any) -> Any:
-    """A value that is no record, and no list or mapping of them."""
-    if isinstance(value, Enum):
-        return value.value
-    if value is None or isinstance(value, str | int):
-        return value
-    if isinstance(value, float) and not math.isnan(value):
-        return value if math.isfinite(value) else str(value)
-    if isinstance(value, Fraction):
-        return str(value)
-    raise FileFormatError(f"{value!r:.80} cannot be written to a file")
-
-
-def _record(value: Any, context: Context) -> dict[str, Any]:
-    kind, tag = written_as(type(value)), tag_of(type(value))
-    found = {} if tag is None else dict([tag])
-    for one in fields_of(kind):
-        own = getattr(value, one.name)
-        if context.complete or one.required or not same(own, one.default):
-            found[one.name] = _plain(own, one.type, context)
-    return found
-
-
-def _listed(label: Any) -> Any:
-    """A label, of which tuples are lists."""
-    if isinstance(label, tuple):
-        return [_listed(part) for part in label]
-    return label.item() if isinstance(label, np.generic) else label
+    Examples:
+        >>> definitions(Range)["Range"]["required"]
+        ['low', 'high']
+    """
+    several = [{"type": ["string", "number", "boolean"]}, Listed(list[Label], ()).schemas({})[0]]
+    defs: dict[str, Schema] = {"label": {"description": "a list is a tuple", "anyOf": several}}
+    for kind in kinds:
+        Choice(kind).schema(defs)
+    return defs

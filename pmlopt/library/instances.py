@@ -9,13 +9,13 @@ import reprlib
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.files import is_standard, read_bytes
+from pmlopt.core.guesses import hint
 from pmlopt.core.records import Context, Range, Shape, read
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -194,9 +194,8 @@ def _arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[s
     names = [name for name in FIELDS if name in known or name == "secret"]
     for key in params:
         if key not in names:
-            near = get_close_matches(key, names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"the keys here are {', '.join(names)}"
-            raise InstanceError(f"params.{key} is not a known key: {hint}")
+            near = hint(key, names, f"the keys here are {', '.join(names)}")
+            raise InstanceError(f"params.{key} is not a known key: {near}")
     given: dict[str, Any] = {"labels": None}
     for name in names:
         context = Context(given, complete=False, error=InstanceError, number=logarithm, forms=FORMS)
@@ -237,9 +236,8 @@ def find(name: str | os.PathLike[str]) -> Instance:
     files = {file.stem: file for file in library().glob("*/*.toml")}
     if str(name) in files:
         return load(files[str(name)])
-    near = get_close_matches(str(name), list(files), n=1)
-    hint = f"did you mean {near[0]!r}?" if near else "`pmlopt problems` lists them"
-    raise InstanceError(f"{name}: there is no problem of that name, nor a .toml file; {hint}")
+    near = hint(str(name), files, "`pmlopt problems` lists them")
+    raise InstanceError(f"{name}: there is no problem of that name, nor a .toml file; {near}")
 
 
 def load(path: str | os.PathLike[str]) -> Instance:

@@ -157,7 +157,7 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
         problem = cp.Problem(cp.Maximize(cp.sum(declared.value)), [*fixed, *declared.constraints.values()])
         problem.solve(solver=cp.CLARABEL)
         _demand(
-            bool(np.allclose(declared.value.value[0], least, atol=SOLVER_TOLERANCE, rtol=0)),
+            _near(declared.value.value[0], least, SOLVER_TOLERANCE),
             f"the least means of {matrix.tolist()} are {least}, and the constraints allow "
             f"{declared.value.value[0]}",
         )
@@ -168,13 +168,13 @@ def check_prior_set(priors: PriorSet, *, instances: int = INSTANCES, seed: int =
         _demand(worst <= ROUNDING, f"the auxiliary values of {matrix.tolist()} break a constraint by {worst}")
         reached = np.asarray(declared.value.value)[0]
         _demand(
-            bool(np.allclose(reached, least, atol=ROUNDING, rtol=0)),
+            _near(reached, least),
             f"the auxiliary values of {matrix.tolist()} give {reached}, and the least means are {least}",
         )
         sums, unit = priors.least_sum((matrix * GRID).astype(np.int64).astype(object))
         exact = np.array([float(Fraction(int(s), int(unit) * GRID)) for s in sums])
         _demand(
-            bool(np.allclose(exact, least, atol=ROUNDING, rtol=0)),
+            _near(exact, least),
             f"`least_sum` in integers says {exact} of {matrix.tolist()}, and in floats {least}",
         )
         for y, mean in enumerate(least):
@@ -337,6 +337,10 @@ def _broken(constraint: cp.Constraint) -> float:
         order = constraint.alpha.value
         return float((np.abs(z) - x**order * y ** (1 - order)).max())
     return float(np.max(constraint.violation()))
+
+
+def _near(one: FloatArray, other: FloatArray, room: float = ROUNDING) -> bool:
+    return bool(np.allclose(one, other, atol=room, rtol=0))
 
 
 def _demand(holds: bool, message: str) -> None:

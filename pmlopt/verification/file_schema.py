@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pmlopt.core import files
-from pmlopt.core.schemas import definitions
+from pmlopt.core.records import definitions
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
 from pmlopt.programs.result import Told
 from pmlopt.verification.verifying import KINDS

@@ -78,7 +78,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
         (False, 'the outcome 0 tells 0.2 nats of 0, and the limit is 0.1')
         >>> folder.cleanup()
     """
-    return _verdict(path, *read_any(path))
+    return _decided(path, *read_any(path))[1]
 
 
 def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]) -> Told:
@@ -97,13 +97,15 @@ def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.Pa
     return found
 
 
-def _verdict(path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]) -> Verdict:
-    """The verdict on what was read from a file."""
+def _decided(
+    path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
+) -> tuple[Told, Verdict]:
+    """What was read from a file, and the verdict on it."""
     _check_result(path, metadata)
     try:
         with np.errstate(all="ignore"):  # numbers of a file may be of any size
             told = told_of(mechanism, metadata, path)
-            return Verdict.of(told.certificate, _follows(told))
+            return told, Verdict.of(told.certificate, _follows(told))
     except InputError as error:
         raise FileFormatError(str(error)) from None
     except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
@@ -121,13 +123,12 @@ def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) ->
         FileFormatError: the file holds no result, a claim of it is false, or the path has another ending or
             cannot be written.
     """
-    verdict = verify_file(saved)
-    mechanism, metadata = read_saved(saved)
-    write_page(told_of(mechanism, metadata, saved).certificate, verdict, path, Path(saved).name)
+    told, verdict = _decided(saved, *read_any(saved))
+    write_page(told.certificate, verdict, path, Path(saved).name)
 
 
-def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
-    """The mechanism of a file, to release data by; refused where the file claims what is false of it.
+def trusted(path: str | os.PathLike[str]) -> Any:
+    """The `Mechanism` or the `Result` of a file, to release data by; refused where a claim of it is false.
 
     A file without a certificate, such as a CSV, claims nothing. One that claims what it does not hold the
     means to decide is taken: `verify_file` names it.
@@ -139,15 +140,26 @@ def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
     """
     mechanism, metadata = read_any(path)
-    if metadata.get("certificate") is not None:
-        verdict = _verdict(path, mechanism, metadata)
-        if verdict.failures:
-            raise FileFormatError(
-                f"{path}: what its certificate claims is false, so it is not used: "
-                + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
-                + ". Design it again, or save the matrix alone, as CSV, to use it without its claims"
-            )
-    return mechanism
+    if metadata.get("certificate") is None:
+        return mechanism
+    told, verdict = _decided(path, mechanism, metadata)
+    if verdict.failures:
+        raise FileFormatError(
+            f"{path}: what its certificate claims is false, so it is not used: "
+            + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
+            + ". Design it again, or save the matrix alone, as CSV, to use it without its claims"
+        )
+    return _result(told)
+
+
+def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
+    """The mechanism of a file, to release data by; refused where the file claims what is false of it.
+
+    Raises:
+        FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
+    """
+    found = trusted(path)
+    return found.mechanism if isinstance(found, Result) else found
 
 
 def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
@@ -262,7 +274,10 @@ def load(path: str | os.PathLike[str]) -> Any:
             raise cause from None
     if metadata.get("certificate") is None:
         return mechanism
-    told = told_of(mechanism, metadata, path)
+    return _result(told_of(mechanism, metadata, path))
+
+
+def _result(told: Told) -> Result[Any]:
     return Result(
         told.status, told.certificate, told.solver, told.reason, told.attempts, told.iterations,
         told.warm_started, told.timings, told.closed_form, Restart(told.solver, {}),

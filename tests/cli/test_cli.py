@@ -28,7 +28,7 @@ from pmlopt import (
     least_leakage,
     solve,
 )
-from pmlopt.library import library
+from pmlopt.library import find, library
 from pmlopt.model.utility import absolute, informations
 from pmlopt.releases.noise import LaplaceHistogram
 
@@ -284,9 +284,12 @@ class TestApply:
         assert out.read_text() == 'name,level\n"Doe, J.",high\nRoe,low\n'
 
 
-def test_bench_is_green() -> None:
+def test_bench_is_green(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On some problems: tests/library/test_instances.py holds all of them to their closed forms."""
+    some = [find(name) for name in ("emp-example-1", "no-leakage", "uniform-seven-letters")]
+    monkeypatch.setattr("pmlopt.library.load_all", lambda: some)
     rows = json.loads(run("bench", "--json", "--repeats", "1").stdout)
-    assert len(rows) >= 15
+    assert [row["id"] for row in rows] == [one.id for one in some if one.names_closed_form] != []
     assert all(row["agrees"] for row in rows)
     assert all(row["ratio"] == row["lp_seconds"] / row["closed_seconds"] for row in rows)
 
@@ -630,9 +633,9 @@ class TestHistogram:
         monkeypatch.chdir(tmp_path)
         asked = ("histogram", data, "--column", "class", "--epsilon", 0.5, "--classes", "a,b,c")
         for same in (data, "data.csv", link, hard, tmp_path / "." / "data.csv"):
-            assert "the data itself" in run(*asked, "-o", same, code=2).output
+            assert "is read by this command" in run(*asked, "-o", same, code=2).output
             assert data.read_bytes() == before
-        assert "the data itself" in run("histogram", link, *asked[2:], "-o", data, code=2).output
+        assert "is read by this command" in run("histogram", link, *asked[2:], "-o", data, code=2).output
         assert tmp_path.joinpath("link.csv").is_symlink()
 
     def test_which_classes_occur_is_not_published_unasked(self, data: Path, tmp_path: Path) -> None:

@@ -87,5 +87,5 @@ def test_a_module_that_cannot_be_imported_is_named(module: str) -> None:
 
 def test_a_requirement_that_is_not_known_gets_the_nearest() -> None:
     design = ("design", "--prior", "p.csv", "--epsilon", "0.5", "--utility", "hamming", "--privacy")
-    assert "did you mean maximal-leakage?" in run(*design, "maximum-leakage", code=2)
+    assert "did you mean 'maximal-leakage'?" in run(*design, "maximum-leakage", code=2)
     assert "numerators, for which there is no option" in run(*design, "ratio-bound", code=2)

@@ -49,13 +49,13 @@ from pmlopt.core.records import (
     Range,
     Record,
     Shape,
+    definitions,
     kinds_of,
     parse_json,
     plain,
     read,
     same,
 )
-from pmlopt.core.schemas import definitions
 from pmlopt.data.symmetry import CirclePrior, IIDPrior, InvariantPrior, ProductPrior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import FileFormatError, InputError, InstanceError

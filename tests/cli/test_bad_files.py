@@ -1,11 +1,15 @@
-"""Prior files that no command takes."""
+"""Files that no command takes: priors, and mechanisms and problems as far as the command line adds to it.
+
+All other mechanisms that are refused are in tests/core/test_files.py, problems in
+tests/library/test_broken_problems.py.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from cli.hostile import refused, write
+from cli.hostile import mechanism, problem, refused, write
 
 PRIORS: dict[str, str | bytes] = {
     "empty": "",
@@ -83,3 +87,52 @@ def test_letters_that_look_alike_are_not_paired(folder: Path) -> None:
     write(folder, "rule.json", (folder / "m.json").read_text().replace('["a", "b", "c"]', '["1", "2", "3"]'))
     assert "look alike" in refused(folder, "audit rule.json --prior numbers.csv")
     assert "differ" in refused(folder, "audit rule.json --prior p.csv --epsilon 5")
+
+
+TAKING = (
+    "audit {} --prior p.csv",
+    "apply {} data.csv --column level -o out.csv",
+    "record-leakage {} --query modular-sum --modulus 3 --records 2 --entropy 1",
+)
+MECHANISMS: dict[str, str | bytes] = {
+    "cut.csv": ",a,b\na,0.5,0.5\nb,0.5\n",
+    "none.json": mechanism(matrix=None),
+    "foreign.npz": mechanism(),
+    "ending.txt": mechanism(),
+}
+
+
+@pytest.mark.parametrize("command", TAKING, ids=lambda text: text.split()[0])
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_a_bad_mechanism_is_refused_with_its_name(folder: Path, command: str, name: str) -> None:
+    write(folder, name, MECHANISMS[name])
+    assert name in refused(folder, command.format(name))
+
+
+@pytest.mark.parametrize("name", ["nowhere.json", ".", "m.json/x.json", "a" * 300 + ".json", "nowhere/m.csv"])
+def test_a_mechanism_that_is_not_there(folder: Path, name: str) -> None:
+    refused(folder, f"audit {name} --prior p.csv")
+
+
+PROBLEMS: dict[str, str | bytes] = {
+    "not text": b"\xff\xfe",
+    "cut short": problem(value="value = "),
+    "no prior": problem(prior=""),
+    "outputs twice": problem(outputs='outputs = ["a", "a"]'),
+}
+
+
+@pytest.mark.parametrize(
+    "command", ["solve small.toml -o out.json", "sweep small.toml --epsilon 1 -o out.csv"]
+)
+@pytest.mark.parametrize("kind", PROBLEMS)
+def test_a_bad_problem_is_refused(folder: Path, command: str, kind: str) -> None:
+    write(folder, "small.toml", PROBLEMS[kind])
+    assert "small.toml" in refused(folder, command) or kind == "outputs twice"
+
+
+@pytest.mark.parametrize(
+    "name", ["nowhere.toml", "nowhere", "''", ".", "../small", "a" * 300 + ".toml", "p.csv"]
+)
+def test_a_problem_that_is_not_there(folder: Path, name: str) -> None:
+    refused(folder, f"solve {name}")
