@@ -282,10 +282,9 @@ def test_one_frequency_is_that_of_a_response_about_it(
     """Randomized response about one letter leaves `p (1 - p) + e^eps / (e^eps - 1)^2`; J is singular."""
     if not listed:
         monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
-    prior = Prior([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
-    p = float(prior.pmf[letter])
+    p = float(NEAR.pmf[letter])
     known = p * (1 - p) + math.e / (math.e - 1) ** 2
-    found = solve(design(prior, LDP(1.0), EstimationError(np.eye(7)[[letter]])))
+    found = solve(design(NEAR, LDP(1.0), EstimationError(np.eye(5)[[letter]])))
     assert found.bound <= known * (1 + 1e-12)
     assert found.value == pytest.approx(known, rel=1e-4)
     assert known <= found.value * (1 + 1e-12)
