@@ -232,8 +232,9 @@ class CuttingPlanePhase:
         best = self.search.best
         if self.search.met:
             return MET
-        known = best is not None and self.last is not None and not self.rows.all
-        return COARSE_MET if known and best.value - self.aim <= self.search.tolerance else None
+        if best is None or self.last is None or self.rows.all:
+            return None
+        return COARSE_MET if best.value - self.aim <= self.search.tolerance else None
 
     def run(self, first: FloatArray | None) -> str:
         """Alternate program and oracle until the bounds meet; how it ended, in words.

@@ -306,4 +306,5 @@ def proved_least(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tradeoff
         gains = gains + Decimal(cut.weight) * (joint.T @ logs)
     of_gains, of_losses, offset = _shares(leakage, Decimal(limit), weights, Decimal(proof.price), Decimal(1))
     worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * losses, math.inf)
-    return max(floor, total(worth.min(axis=1)) - offset)
+    least: Decimal = total(worth.min(axis=1)) - offset
+    return max(floor, least)

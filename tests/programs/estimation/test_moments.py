@@ -91,7 +91,7 @@ def test_fewer_outputs_cost_what_the_gap_says(most: int) -> None:
         assert best.value < few.value <= {8: 1.3, 16: 1.2}[most] * best.value
 
 
-@pytest.mark.parametrize("rare", [1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("rare", [1e-6, 1e-12])
 @pytest.mark.parametrize("privacy", [PML(2.0), LDP(20.0), LIP(20.0, 20.0)], ids=str)
 @pytest.mark.parametrize("most", [None, 6])
 def test_rare_letters_keep_their_rows(privacy: PML | LDP | LIP, rare: float, most: int | None) -> None:
