@@ -148,7 +148,8 @@ class GroupedRows:
         found = {}
         for record, counts in self.program.log_counts.items():
             found[record] = np.full((len(counts), self.count), -np.inf)
-            np.logaddexp.at(found[record], (slice(None), self.groups), counts)
+            for merged, row in zip(found[record], counts, strict=True):
+                np.logaddexp.at(merged, self.groups, row)
         return found
 
     def merged(self, joint: FloatArray) -> FloatArray:
