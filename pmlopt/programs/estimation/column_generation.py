@@ -20,9 +20,12 @@ from pmlopt.solvers.outcome import Clock, Options
 FEW = 500
 """Columns up to which all are weighed at once."""
 
+FIRST_LISTED = 10
+"""Columns to start from, for each letter, where all are listed and they are more."""
+
 FEW_SEARCHED = 300
-"""Columns to start from without a list; a step of the interior point takes their number to the third. Of many
-letters they are all that are there, which are few and balanced."""
+"""Columns to start from without a list, where they are more than `FEW`; a step of the interior point takes
+their number to the third. Of many letters they are all that are there, which are few and balanced."""
 
 MAX_ROUNDS = 200
 """Rounds after which generation stops; problems of 8 to 16 letters take 3 to 25."""
@@ -89,8 +92,9 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     listed, large = columns.complete, len(p) > MOST_LETTERS_RELAXED
     allowed, clock = program.allowed_gap(options.tolerance), options.clock
     clock = clock if listed else clock.part(SEARCH_SHARE)
-    chosen = _start(columns.exact, clock) if listed else _drawn(columns.inner.shape[1], large)
-    inner = columns.inner[:, chosen]
+    count = columns.inner.shape[1]
+    few = FIRST_LISTED * len(p) if listed else FEW_SEARCHED
+    inner = _drawn(columns.inner, count if count <= FEW or (large and not listed) else few)
     kept = inner[:, _spanning(inner)]
     proof = None if listed else _by_moments(program)
     bound = objective.nothing if proof is None else objective.proved(columns, proof)
@@ -116,7 +120,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
             finished = True
             break
         used = np.ones(inner.shape[1], bool)
-        if not listed or columns.exact.shape[1] > FEW:
+        if not listed or count > FEW:
             used = found.weights * inner.max(axis=0) > IDLE
         inner = np.unique(np.hstack([kept, inner[:, used], fresh]), axis=1)
     message = "no column that is known of is worth its cost" if finished else USED_UP
@@ -192,11 +196,16 @@ def _is_mechanism(matrix: FloatArray) -> bool:
     return bool(np.abs(matrix.sum(axis=1) - 1).max() <= ROUNDED)
 
 
-def _drawn(count: int, every: bool) -> IntArray:
-    """The constant, and some of the columns to start from."""
-    if every:
-        return np.arange(count)
-    return np.append(0, np.arange(1, count, -(-count // FEW_SEARCHED)))
+def _drawn(columns: FloatArray, size: int) -> FloatArray:
+    """The constant, the first, and some of the columns, more where these have not the rank of all."""
+    n, count = columns.shape
+    while size < count:
+        part = 1 + np.sort(np.random.default_rng(0).choice(count - 1, size - 1, replace=False))
+        some = columns[:, np.append(0, part)]
+        if np.linalg.matrix_rank(some) == n:
+            return some
+        size *= 2
+    return columns
 
 
 def _spanning(columns: FloatArray) -> IntArray:
@@ -265,30 +274,3 @@ def _matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE) -> Flo
     # in shares of the weights, so that those of rare letters stay positive
     share = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
     return np.asarray(scaled * (1 + share) if share.min() > -1 else scaled)
-
-
-def _start(columns: FloatArray, clock: Clock) -> IntArray:
-    """Columns of which a design of full rank can be made: all where they are few, else a few vertices.
-
-    The vertices are those of linear programs over some of the columns, drawn with a fixed seed, and over
-    twice as many where these do not do. The constant is the first column, so that all of them are feasible.
-    When the time is over, it is all that were drawn.
-    """
-    from scipy.optimize import linprog
-
-    n, count = columns.shape
-    rng, size = np.random.default_rng(0), FEW
-    while size < count:
-        part = np.append(0, 1 + np.sort(rng.choice(count - 1, size - 1, replace=False)))
-        drawn, chosen = columns[:, part], np.zeros(size, dtype=bool)
-        for _ in range(2 * n):
-            if clock.late:
-                return np.asarray(part)
-            worths = (rng.normal(size=n) @ drawn) ** 2
-            solved = linprog(-worths / worths.max(), A_eq=drawn, b_eq=np.ones(n), method="highs")
-            if solved.x is not None:
-                chosen |= solved.x > 0
-        if np.linalg.matrix_rank(drawn[:, chosen]) == n:
-            return np.asarray(part[chosen])
-        size *= 2
-    return np.arange(count)
