@@ -61,6 +61,9 @@ LARGEST_DISCREPANCY = 1e-2
 CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
 """Of the local method, at most, and between looks at the clock."""
 
+CLIMB_SHARE = 1e-4
+"""Of the tolerance: what an iteration of the local method must gain to be followed by another."""
+
 FIRST_SECONDS = 0.5
 """Seconds, with its compilation, that the first program of a search has at least: it proves a bound."""
 
@@ -346,13 +349,14 @@ class CuttingPlanePhase:
 
     def _climbed(self, adversary: Adversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The local method from some laws, while there is time."""
-        joints, values = climb(adversary, first, CLIMBED_AT_ONCE, 1e-11)
+        least = CLIMB_SHARE * self.search.tolerance
+        joints, values = climb(adversary, first, CLIMBED_AT_ONCE, least)
         for _ in range(CLIMB_ITERATIONS // CLIMBED_AT_ONCE - 1):
             before = values
             if self.late:
                 break
-            joints, values = climb(adversary, joints, CLIMBED_AT_ONCE, 1e-11)
-            if float((values - before).max()) <= 1e-11:
+            joints, values = climb(adversary, joints, CLIMBED_AT_ONCE, least)
+            if float((values - before).max()) <= least:
                 break
         return joints, values
 
