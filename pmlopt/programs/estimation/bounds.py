@@ -11,81 +11,12 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.programs.estimation.columns import ColumnCone
+from pmlopt.programs.estimation.columns import ColumnCone, DesignColumns
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
 
 if TYPE_CHECKING:
     import cvxpy as cp
-
-
-def information_bound(
-    columns: FloatArray,
-    p: FloatArray,
-    wanted: FloatArray,
-    criterion: Criterion,
-    sensitivities: FloatArray,
-    multipliers: FloatArray,
-) -> float:
-    """A lower bound on the error of every design from columns, for any Z and rho.
-
-    With `J = sum_y q[y] lam_y lam_y'` and `sum_y q[y] lam_y = 1`, completing the square gives for every Z in
-    R^(N x L) that `tr(W J^-1 W') >= 2 tr(W Z) - tr(Z' J Z)`, and for "D" `-log det J >= log det(Z Z') + N -
-    tr(Z' J Z)`. Weights sum to one, so that for every rho
-
-        tr(Z' J Z) <= <p, rho> + max_lam (|Z' lam|^2 - <p rho, lam>),
-
-    the maximum over the extreme columns, since it is convex. Z = J^-1 W' (a root of J^-1 for "D") and the
-    multipliers of the rows over p reach the optimum. What rounding may have added is taken off.
-
-    Args:
-        columns: (N, K) all extreme columns of mean one.
-        p: (N,) the prior.
-        wanted: (L, N) the workload W.
-        criterion: "A" or "D".
-        sensitivities: (N, L) Z; for "D" (N, N).
-        multipliers: (N,) rho.
-
-    Returns:
-        The bound, `|W p|^2` taken off for "A"; -inf where the numbers prove nothing.
-
-    Source: [pukelsheim2006optimal, Chapter 7] (the equivalence theorem, here with constraints on the mean).
-    """
-    z, pi = sensitivities, p * multipliers
-    turned = z.T @ columns
-    heights = (turned**2).sum(axis=0)
-    excess = float((heights - pi @ columns).max())
-    spent = float(pi.sum()) + excess
-    gained, sizes = gained_by(p, wanted, criterion, z)
-    # where columns hardly differ from one, the terms of Z' lam are far above their sum
-    sizes += 2 * float((np.abs(turned) * (np.abs(z).T @ np.abs(columns))).sum(axis=0).max()) + float(
-        np.abs(pi).sum() * np.abs(columns).max()
-    )
-    bound = gained - spent - rounding_of(z.size + len(p), sizes)
-    return bound if np.isfinite(bound) else -np.inf
-
-
-def gained_by(
-    p: FloatArray, wanted: FloatArray, criterion: Criterion, sensitivities: FloatArray
-) -> tuple[float, float]:
-    """What Z brings to the bound, `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, and the size of its terms."""
-    z = sensitivities
-    if criterion == "D":
-        sign, volume = np.linalg.slogdet(z)  # of Z Z' the condition would be squared
-        gained = 2 * float(volume) + len(p) if sign else -np.inf
-        return gained, 2 * abs(float(volume)) + len(p)
-    clear = float(((wanted @ p) ** 2).sum())
-    return 2 * float((wanted.T * z).sum()) - clear, 2 * float(np.abs(wanted.T * z).sum()) + clear
-
-
-def sensitivities_of(information: FloatArray, wanted: FloatArray, criterion: Criterion) -> FloatArray:
-    """(N, L) the Z that is best at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
-    sizes, axes = np.linalg.eigh(information)
-    sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
-    if criterion == "D":
-        return np.asarray(axes / np.sqrt(sizes))
-    return np.asarray(axes @ ((axes.T @ wanted.T) / sizes[:, None]))
-
 
 COMPILE_SECONDS = 5e-7
 """Seconds that cvxpy takes to compile an entry of a quadratic form, roughly."""
@@ -95,66 +26,131 @@ LEAST_SHARE = 1e-8
 
 
 @dataclass(frozen=True, eq=False)
-class Relaxation:
-    """The numbers that prove a bound without a list of columns.
+class Proof:
+    """The numbers that bound the error of every design from below; any numbers do.
 
     Attributes:
         sensitivities: (N, L) Z; for "D" (N, N).
         multipliers: (N,) rho of the rows over the prior.
-        weights: for each cone (count,) those of its quadratic forms, at least 0; negative ones count as 0.
+        products: for each cone (count,) the weights of its quadratic forms, at least 0; negative ones count
+            as 0. None where all extreme columns are listed.
     """
 
     sensitivities: FloatArray
     multipliers: FloatArray
-    weights: tuple[FloatArray, ...]
+    products: tuple[FloatArray, ...] = ()
 
 
-def relaxed_bound(
-    p: FloatArray,
-    wanted: FloatArray,
-    criterion: Criterion,
-    cones: Sequence[ColumnCone],
-    proof: Relaxation,
-) -> float:
-    """A lower bound on the error of every design from the columns of some cones, for any numbers.
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """The error that a design minimises, `tr(W J^-1 W') - |W p|^2` ("A") or `-log det J` ("D").
 
-    It is that of `information_bound`, with an upper bound on what `|Z' lam|^2 - <p rho, lam>` can be for an
-    extreme column lam. With v = (lam, s) of a cone, its mean m and quadratic forms F_i, `v' F_i v >= 0`, and
-    pi = (p rho, 0), since <m, v> is one,
-
-        |Z' lam|^2 - <pi, v> = -v' S v - sum_i w[i] v' F_i v,
-        S = (pi m' + m pi') / 2 - Z Z' - sum_i w[i] F_i,
-
-    for weights w >= 0, and where the least eigenvalue of S is -eta this is at most `eta |v|^2`.
-
-    Source: [boyd2004convex, Section 5.2] (the bound by duality), for quadratic constraints.
+    Attributes:
+        p: (N,) the prior.
+        workload: (L, N) W.
+        criterion: "A" or "D".
     """
-    z, pi = proof.sensitivities, p * proof.multipliers
-    gained, sizes = gained_by(p, wanted, criterion, z)
-    missing = 0.0
-    for cone, given in zip(cones, proof.weights, strict=True):
-        weights, n = np.maximum(given, 0.0), len(p)
-        padded = np.append(pi, np.zeros(len(cone.mean) - n))
-        form = (np.outer(padded, cone.mean) + np.outer(cone.mean, padded)) / 2 - cone.combined(weights)
-        form[:n, :n] -= z @ z.T
-        terms = np.abs(np.outer(padded, cone.mean)) + cone.combined(weights, absolute=True)
-        if not (np.isfinite(form).all() and np.isfinite(terms).all()):
-            return -np.inf
-        size = float(terms.sum()) + float((np.abs(z) @ np.abs(z).T).sum())
-        least = float(np.linalg.eigvalsh(form)[0]) - rounding_of(n, size)
-        missing = max(missing, -least * cone.size)
-    bound = gained - float(pi.sum()) - missing - rounding_of(z.size, sizes + float(np.abs(pi).sum()))
-    return bound if np.isfinite(bound) else -np.inf
+
+    p: FloatArray
+    workload: FloatArray
+    criterion: Criterion
+
+    def sensitivities(self, information: FloatArray) -> FloatArray:
+        """(N, L) the Z that is best at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
+        sizes, axes = np.linalg.eigh(information)
+        sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
+        if self.criterion == "D":
+            return np.asarray(axes / np.sqrt(sizes))
+        return np.asarray(axes @ ((axes.T @ self.workload.T) / sizes[:, None]))
+
+    def proved(self, columns: DesignColumns, proof: Proof) -> float:
+        """The lower bound from the columns of a requirement, listed or by their cones; at least 0 for "A"."""
+        if columns.complete:
+            bound = self.information_bound(columns.exact, proof)
+        else:
+            bound = self.relaxed_bound(columns.cones, proof)
+        return max(bound, self.nothing)
+
+    @property
+    def nothing(self) -> float:
+        """What needs no proof: no error "A" is negative."""
+        return -math.inf if self.criterion == "D" else 0.0
+
+    def information_bound(self, columns: FloatArray, proof: Proof) -> float:
+        """A lower bound on the error of every design from columns, for any Z and rho.
+
+        With `J = sum_y q[y] lam_y lam_y'` and `sum_y q[y] lam_y = 1`, completing the square gives for every Z
+        in R^(N x L) that `tr(W J^-1 W') >= 2 tr(W Z) - tr(Z' J Z)`, and for "D"
+        `-log det J >= log det(Z Z') + N - tr(Z' J Z)`. Weights sum to one, so that for every rho
+
+            tr(Z' J Z) <= <p, rho> + max_lam (|Z' lam|^2 - <p rho, lam>),
+
+        the maximum over the extreme columns, since it is convex. Z = J^-1 W' (a root of J^-1 for "D") and the
+        multipliers of the rows over p reach the optimum. What rounding may have added is taken off.
+
+        Args:
+            columns: (N, K) all extreme columns of mean one.
+            proof: Z and rho.
+
+        Returns:
+            The bound, `|W p|^2` taken off for "A"; -inf where the numbers prove nothing.
+
+        Source: [pukelsheim2006optimal, Chapter 7] (the equivalence theorem, here with constraints on the
+        mean).
+        """
+        z, pi = proof.sensitivities, self.p * proof.multipliers
+        turned = z.T @ columns
+        excess = float(((turned**2).sum(axis=0) - pi @ columns).max())
+        # where columns hardly differ from one, the terms of Z' lam are far above their sum
+        sizes = 2 * float((np.abs(turned) * (np.abs(z).T @ np.abs(columns))).sum(axis=0).max())
+        sizes += float(np.abs(pi).sum() * np.abs(columns).max())
+        return self._bound(z, float(pi.sum()) + excess, sizes, z.size + len(pi))
+
+    def relaxed_bound(self, cones: Sequence[ColumnCone], proof: Proof) -> float:
+        """A lower bound on the error of every design from the columns of some cones, for any numbers.
+
+        It is that of `information_bound`, with an upper bound on what `|Z' lam|^2 - <p rho, lam>` can be for
+        an extreme column lam. With v = (lam, s) of a cone, its mean m and quadratic forms F_i,
+        `v' F_i v >= 0`, and pi = (p rho, 0), since <m, v> is one,
+
+            |Z' lam|^2 - <pi, v> = -v' S v - sum_i w[i] v' F_i v,
+            S = (pi m' + m pi') / 2 - Z Z' - sum_i w[i] F_i,
+
+        for weights w >= 0, and where the least eigenvalue of S is -eta this is at most `eta |v|^2`.
+
+        Source: [boyd2004convex, Section 5.2] (the bound by duality), for quadratic constraints.
+        """
+        z, pi, n = proof.sensitivities, self.p * proof.multipliers, len(self.p)
+        missing = 0.0
+        for cone, given in zip(cones, proof.products, strict=True):
+            weights, padded = np.maximum(given, 0.0), np.append(pi, np.zeros(len(cone.mean) - n))
+            form = (np.outer(padded, cone.mean) + np.outer(cone.mean, padded)) / 2 - cone.combined(weights)
+            form[:n, :n] -= z @ z.T
+            terms = np.abs(np.outer(padded, cone.mean)) + cone.combined(weights, absolute=True)
+            if not (np.isfinite(form).all() and np.isfinite(terms).all()):
+                return -np.inf
+            size = float(terms.sum()) + float((np.abs(z) @ np.abs(z).T).sum())
+            least = float(np.linalg.eigvalsh(form)[0]) - rounding_of(n, size)
+            missing = max(missing, -least * cone.size)
+        return self._bound(z, float(pi.sum()) + missing, float(np.abs(pi).sum()), z.size)
+
+    def _bound(self, z: FloatArray, spent: float, sizes: float, terms: int) -> float:
+        """What Z brings, `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, less what is spent, and rounding."""
+        if self.criterion == "D":
+            sign, volume = np.linalg.slogdet(z)  # of Z Z' the condition would be squared
+            gained = 2 * float(volume) + len(z) if sign else -np.inf
+            sizes += 2 * abs(float(volume)) + len(z)
+        else:
+            clear = float(((self.workload @ self.p) ** 2).sum())
+            gained = 2 * float((self.workload.T * z).sum()) - clear
+            sizes += 2 * float(np.abs(self.workload.T * z).sum()) + clear
+        bound = gained - spent - rounding_of(terms, sizes)
+        return bound if np.isfinite(bound) else -np.inf
 
 
 def relaxed(
-    p: FloatArray,
-    wanted: FloatArray,
-    criterion: Criterion,
-    cones: Sequence[ColumnCone],
-    information: FloatArray,
-    options: Options,
-) -> Relaxation | None:
+    objective: Objective, cones: Sequence[ColumnCone], information: FloatArray, options: Options
+) -> Proof | None:
     """The best numbers for `relaxed_bound`, by semidefinite programs; None where none was solved, or
     the time does not suffice.
 
@@ -162,9 +158,7 @@ def relaxed(
     keeps the Z of J up to a factor; the better bound counts.
 
     Args:
-        p: (N,) the prior.
-        wanted: (L, N) the workload.
-        criterion: "A" or "D".
+        objective: prior, workload and criterion.
         cones: of the columns.
         information: (N, N) J of a good design: in a basis in which it is the identity, as far as it is
             regular, and with quadratic forms of size one, the numbers of the program are near one.
@@ -173,28 +167,27 @@ def relaxed(
     import cvxpy as cp
 
     compiling = COMPILE_SECONDS * sum(cone.count * len(cone.mean) ** 2 for cone in cones)
-    if options.clock.late_by(-compiling):  # cvxpy cannot be stopped
-        return None
     sizes, axes = np.linalg.eigh(information)
     root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
-    if criterion == "A":
-        turned = np.linalg.solve(root, wanted.T).T  # W in the new basis, lam = root mu
+    n, unit, tried = len(objective.p), 1.0, []
+    if objective.criterion == "A":
+        turned = np.linalg.solve(root, objective.workload.T).T  # W in the new basis, lam = root mu
         unit = float(np.linalg.norm(turned))
         z = cp.Variable(turned.T.shape)
-        return _numbers(p, cones, root, z, 2 * cp.sum(cp.multiply(turned.T / unit, z)), unit, options)
-    n = len(p)
-    square = cp.Variable((n, n), symmetric=True)
-    found = [_numbers(p, cones, root, cp.Constant(np.eye(n)), None, 1.0, options)]
-    if not options.clock.late_by(-compiling):
-        found.append(_numbers(p, cones, root, square, cp.log_det(square), 1.0, options))
-    return max(
-        (one for one in found if one is not None),
-        key=lambda one: relaxed_bound(p, wanted, "D", cones, one),
-        default=None,
-    )
+        tried.append((z, 2 * cp.sum(cp.multiply(turned.T / unit, z))))
+    else:
+        square = cp.Variable((n, n), symmetric=True)
+        tried += [(cp.Constant(np.eye(n)), None), (square, cp.log_det(square))]
+    found = []
+    for z, gained in tried:
+        if options.clock.late_by(-compiling):  # cvxpy cannot be stopped
+            break
+        one = _solved(objective.p, cones, root, z, gained, unit, options)
+        found += [] if one is None else [one]
+    return max(found, key=lambda proof: objective.relaxed_bound(cones, proof), default=None)
 
 
-def _numbers(
+def _solved(
     p: FloatArray,
     cones: Sequence[ColumnCone],
     root: FloatArray,
@@ -202,7 +195,7 @@ def _numbers(
     gained: cp.Expression | None,
     unit: float,
     options: Options,
-) -> Relaxation | None:
+) -> Proof | None:
     """The numbers of one semidefinite program, in the basis `root` and with z over `unit`.
 
     Without what it has `gained` Z is kept up to a factor.
@@ -224,7 +217,7 @@ def _numbers(
         found = axes * np.sqrt(np.maximum(sizes, 0.0))
     if gained is None:
         unit = math.sqrt(n / max(float(cost.value), 1e-300))  # the best factor of Z Z' is N over the cost
-    return Relaxation(
+    return Proof(
         np.linalg.solve(root.T, found) * unit,
         np.linalg.solve(root.T, pi.value).ravel() * unit**2 / p,
         tuple(np.maximum(np.asarray(weights.value), 0.0) * unit**2 / norm for weights, norm, _ in forms),
@@ -240,13 +233,8 @@ def _form(
     n, m = cone.letters, len(cone.mean)
     basis = np.eye(m)
     basis[:n, :n] = root
-    rows, mean = cone.rows @ basis, basis.T @ cone.mean
-    one, other = (rows[place] for place in cone.pairs)
-    products = one[:, :, None] * other[:, None, :]
-    forms = np.concatenate([
-        (products + products.transpose(0, 2, 1)) / 2,
-        np.array([basis.T @ form @ basis for form in cone.forms]).reshape(-1, m, m),
-    ])  # fmt: skip
+    mean = basis.T @ cone.mean
+    forms = basis.T @ cone.quadratics() @ basis
     sizes = np.linalg.norm(forms, axis=(1, 2))
     weights = cp.Variable(len(forms), nonneg=True)
     told = cp.reshape((forms / sizes[:, None, None]).reshape(-1, m * m).T @ weights, (m, m), order="C")

@@ -15,7 +15,7 @@ from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.certificate import RATIONAL, Claim
 from pmlopt.programs.claims import bound_claim, gap_claim, no_bound, value_claim
 from pmlopt.programs.design_program import DesignCertificate
-from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound
+from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import design_columns
 
 
@@ -65,16 +65,12 @@ class EstimationCertificate(DesignCertificate):
                 return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))
             return (*found, no_bound(self, False))
         slack = rounding_of(self.prior.size, abs(self.bound))
-        return (*found, bound_claim(self.bound, self._proved_bound(self.multipliers) + slack, False))
+        proved = self._proved_bound(Proof(self.sensitivities, self.multipliers, self.products))
+        return (*found, bound_claim(self.bound, proved + slack, False))
 
-    def _proved_bound(self, rho: FloatArray) -> float:
-        """What the sensitivities and the multipliers prove; nothing where the columns are other ones."""
-        columns, p = design_columns(self.prior, self.privacy), self.prior.pmf
-        wanted, criterion, z = self.workload, self.criterion, self.sensitivities
+    def _proved_bound(self, proof: Proof) -> float:
+        """What the numbers prove; nothing where the columns are other ones."""
+        columns = design_columns(self.prior, self.privacy)
         if (columns.exact.shape[1] if columns.complete else None) != self.columns:
             return -math.inf
-        if columns.complete:
-            proved = information_bound(columns.exact, p, wanted, criterion, z, rho)
-        else:
-            proved = relaxed_bound(p, wanted, criterion, columns.cones, Relaxation(z, rho, self.products))
-        return max(proved, 0.0) if criterion == "A" else proved
+        return Objective(self.prior.pmf, self.workload, self.criterion).proved(columns, proof)

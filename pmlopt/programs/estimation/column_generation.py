@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
-from pmlopt.programs.estimation.bounds import (
-    Relaxation,
-    information_bound,
-    relaxed,
-    relaxed_bound,
-    sensitivities_of,
-)
+from pmlopt.programs.estimation.bounds import Proof, relaxed
 from pmlopt.programs.estimation.columns import MOST_LETTERS_RELAXED, with_constant
 from pmlopt.programs.estimation.fewer_outputs import fewest, merged, thinned
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
@@ -26,9 +20,12 @@ from pmlopt.solvers.outcome import Clock, Options
 FEW = 500
 """Columns up to which all are weighed at once."""
 
+FIRST_LISTED = 10
+"""Columns to start from, for each letter, where all are listed and they are more."""
+
 FEW_SEARCHED = 300
-"""Columns to start from without a list; a step of the interior point takes their number to the third. Of many
-letters they are all that are there, which are few and balanced."""
+"""Columns to start from without a list, where they are more than `FEW`; a step of the interior point takes
+their number to the third. Of many letters they are all that are there, which are few and balanced."""
 
 MAX_ROUNDS = 200
 """Rounds after which generation stops; problems of 8 to 16 letters take 3 to 25."""
@@ -62,25 +59,24 @@ to nothing: what one person in a million gets tells little, and makes lists of o
 DUST_SHARE = 0.1
 """Share of the allowed gap that leaving such outputs out may cost."""
 
+USED_UP = "the rounds or the time are used up"
+
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """A mechanism with the numbers that bound the error of all others, and how the search ended.
+    """A mechanism with what bounds the error of all others, and how the search ended.
 
     Attributes:
         matrix: (N, M) of the weights.
-        sensitivities, multipliers: Z and rho of `information_bound`; None where there are none.
-        relaxation: what bounds the error of all others where the columns were not listed.
+        proof: of a bound; None where there is none.
         finished, message, iterations: whether it ended by itself, how, and after how many Newton steps.
     """
 
     matrix: FloatArray
-    sensitivities: FloatArray | None
-    multipliers: FloatArray | None
+    proof: Proof | None
     finished: bool
     message: str
     iterations: int
-    relaxation: Relaxation | None = None
 
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
@@ -92,55 +88,45 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     Raises:
         MethodError: the weights do not make a mechanism.
     """
-    columns, p, allowed = program.columns, program.prior.pmf, program.allowed_gap(options.tolerance)
-    large = len(p) > MOST_LETTERS_RELAXED
-    listed, clock = columns.complete, options.clock if columns.complete else options.clock.part(SEARCH_SHARE)
-    by_moments = None if listed else _by_moments(program)
-    chosen = _start(columns.exact, clock) if listed else _drawn(columns.inner.shape[1], large)
-    kept = columns.inner[:, chosen][:, _spanning(columns.inner[:, chosen])]
-    inner, steps, finished, message = columns.inner[:, chosen], 0, False, "the rounds or the time are used up"
-    largest, proof, last = -np.inf, (np.zeros((len(p), 1)), np.zeros(len(p))), math.inf
+    columns, p, objective = program.columns, program.prior.pmf, program.objective
+    listed, large = columns.complete, len(p) > MOST_LETTERS_RELAXED
+    allowed, clock = program.allowed_gap(options.tolerance), options.clock
+    clock = clock if listed else clock.part(SEARCH_SHARE)
+    count = columns.inner.shape[1]
+    few = FIRST_LISTED * len(p) if listed else FEW_SEARCHED
+    inner = _drawn(columns.inner, count if count <= FEW or (large and not listed) else few)
+    kept = inner[:, _spanning(inner)]
+    proof = None if listed else _by_moments(program)
+    bound = objective.nothing if proof is None else objective.proved(columns, proof)
+    finished, steps, last = False, 0, math.inf
     for _ in range(MAX_ROUNDS):
         found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
-        matrix, rho = _matrix(inner, found.weights), found.multipliers / p
-        information = (inner * found.weights) @ inner.T
-        z = sensitivities_of(information, program.workload, program.criterion)
-        error = program.utility.value(program.prior, matrix)
+        matrix, information = _matrix(inner, found.weights), (inner * found.weights) @ inner.T
+        z, error = objective.sensitivities(information), program.utility.value(program.prior, matrix)
+        least_fall = -math.inf
         if listed:
-            exact, within = columns.exact, columns.inner
-            bound = information_bound(exact, p, program.workload, program.criterion, z, rho)
-            if bound > largest:
-                largest, proof = bound, (z, rho)
-            done, least = error - largest <= 0.5 * allowed, 0.0
+            tried = Proof(z, found.multipliers / p)
+            proved = objective.proved(columns, tried)
+            if proof is None or proved > bound:
+                proof, bound = tried, proved
         else:
             least_fall = STALLED_LARGE * error if large else STALLED * program.scale
-            bound = -np.inf if by_moments is None else by_moments[0]
-            done = error - bound <= 0.5 * allowed or (last - error < least_fall)
-            proof, last, least = (z, rho), error, max(allowed, SEARCHED * program.scale)
-        if done or clock.late:
-            finished = done
+        finished, last = error - bound <= 0.5 * allowed or last - error < least_fall, error
+        if finished or clock.late:
             break
-        if not listed:
-            better = [search.improved(z, found.multipliers, clock) for search in columns.searches]
-            exact, within = with_constant(p, better)
-        worths = ((z.T @ exact) ** 2).sum(axis=0) - found.multipliers @ exact
-        added = np.argsort(-worths, kind="stable")[: (1 if large else ADDED) * len(p)]
-        added = added[worths[added] > least]
-        fresh = within[:, added]
-        known = (fresh[:, :, None] == inner[:, None, :]).all(axis=0).any(axis=1)
-        if known.all():
+        fresh = _worth_adding(program, inner, z, found.multipliers, allowed, clock)
+        if not fresh.shape[1]:
             finished = True
             break
-        used = (
-            found.weights * inner.max(axis=0) > IDLE
-            if columns.exact.shape[1] > FEW or not listed
-            else np.ones(inner.shape[1], bool)
-        )
-        inner = np.unique(np.hstack([kept, inner[:, used], fresh[:, ~known]]), axis=1)
-    if finished:
-        message = "no column that is known of is worth its cost"
-    relaxation = None if listed else _proof(program, by_moments, error, information, options)
+        used = np.ones(inner.shape[1], bool)
+        if not listed or count > FEW:
+            used = found.weights * inner.max(axis=0) > IDLE
+        inner = np.unique(np.hstack([kept, inner[:, used], fresh]), axis=1)
+    message = "no column that is known of is worth its cost" if finished else USED_UP
+    if not listed and (proof is None or not (large or error - bound <= allowed)):
+        both = (relaxed(objective, columns.cones, information, options), proof)
+        proof = max(filter(None, both), key=lambda one: objective.proved(columns, one), default=None)
     clean = _matrix(inner, found.weights, DUST)
     if _is_mechanism(clean) and program.utility.value(program.prior, clean) - error <= DUST_SHARE * allowed:
         matrix = clean
@@ -148,38 +134,37 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         matrix = _with_fewer_outputs(program, matrix, z, program.most, options.clock)
         lost = program.utility.value(program.prior, matrix) - error
         message += f"; the bound on the outputs costs {lost:.2g} of {error:.4g}"
-    return Generated(matrix, *proof, finished, message, steps, relaxation)
+    return Generated(matrix, proof, finished, message, steps)
 
 
-def _by_moments(program: EstimationDesign) -> tuple[float, Relaxation] | None:
-    """The bound from second moments, and the numbers that prove it; None where letters have no two ends."""
+def _worth_adding(
+    program: EstimationDesign,
+    inner: FloatArray,
+    z: FloatArray,
+    pi: FloatArray,
+    allowed: float,
+    clock: Clock,
+) -> FloatArray:
+    """(N, K) columns that are new and lower the error most, from the list or by a search."""
+    columns, n = program.columns, program.prior.size
+    exact, within, least = columns.exact, columns.inner, 0.0
+    if not columns.complete:
+        better = [search.improved(z, pi, clock) for search in columns.searches]
+        exact, within = with_constant(program.prior.pmf, better)
+        least = max(allowed, SEARCHED * program.scale)
+    worths = ((z.T @ exact) ** 2).sum(axis=0) - pi @ exact
+    added = np.argsort(-worths, kind="stable")[: (1 if n > MOST_LETTERS_RELAXED else ADDED) * n]
+    fresh = within[:, added[worths[added] > least]]
+    return fresh[:, ~(fresh[:, :, None] == inner[:, None, :]).all(axis=0).any(axis=1)]
+
+
+def _by_moments(program: EstimationDesign) -> Proof | None:
+    """What second moments prove; None where letters have no two ends."""
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].ended:
         return None
-    p, wanted, criterion = program.prior.pmf, program.workload, program.criterion
-    found = MomentProblem(cones[0], p, _of_full_rank(wanted)[-1], criterion).relaxation(wanted)
-    return None if found is None else (relaxed_bound(p, wanted, criterion, cones, found), found)
-
-
-def _proof(
-    program: EstimationDesign,
-    by_moments: tuple[float, Relaxation] | None,
-    error: float,
-    information: FloatArray,
-    options: Options,
-) -> Relaxation | None:
-    """The numbers of the best bound: from moments, or where they leave a gap on few letters, from more."""
-    p, wanted, criterion, cones = (
-        program.prior.pmf, program.workload, program.criterion, program.columns.cones
-    )  # fmt: skip
-    if by_moments is not None and (
-        len(p) > MOST_LETTERS_RELAXED or error - by_moments[0] <= program.allowed_gap(options.tolerance)
-    ):
-        return by_moments[1]
-    found = relaxed(p, wanted, criterion, cones, information, options)
-    if found is None or by_moments is None:
-        return found if by_moments is None else by_moments[1]
-    return max((found, by_moments[1]), key=lambda one: relaxed_bound(p, wanted, criterion, cones, one))
+    full = replace(program.objective, workload=_of_full_rank(program.workload)[-1])
+    return MomentProblem(cones[0], full).proof(program.objective)
 
 
 def _with_fewer_outputs(
@@ -211,11 +196,16 @@ def _is_mechanism(matrix: FloatArray) -> bool:
     return bool(np.abs(matrix.sum(axis=1) - 1).max() <= ROUNDED)
 
 
-def _drawn(count: int, every: bool) -> IntArray:
-    """The constant, and some of the columns to start from."""
-    if every:
-        return np.arange(count)
-    return np.append(0, np.arange(1, count, -(-count // FEW_SEARCHED)))
+def _drawn(columns: FloatArray, size: int) -> FloatArray:
+    """The constant, the first, and some of the columns, more where these have not the rank of all."""
+    n, count = columns.shape
+    while size < count:
+        part = 1 + np.sort(np.random.default_rng(0).choice(count - 1, size - 1, replace=False))
+        some = columns[:, np.append(0, part)]
+        if np.linalg.matrix_rank(some) == n:
+            return some
+        size *= 2
+    return columns
 
 
 def _spanning(columns: FloatArray) -> IntArray:
@@ -284,30 +274,3 @@ def _matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE) -> Flo
     # in shares of the weights, so that those of rare letters stay positive
     share = np.linalg.lstsq(scaled, 1 - scaled.sum(axis=1), rcond=None)[0]
     return np.asarray(scaled * (1 + share) if share.min() > -1 else scaled)
-
-
-def _start(columns: FloatArray, clock: Clock) -> IntArray:
-    """Columns of which a design of full rank can be made: all where they are few, else a few vertices.
-
-    The vertices are those of linear programs over some of the columns, drawn with a fixed seed, and over
-    twice as many where these do not do. The constant is the first column, so that all of them are feasible.
-    When the time is over, it is all that were drawn.
-    """
-    from scipy.optimize import linprog
-
-    n, count = columns.shape
-    rng, size = np.random.default_rng(0), FEW
-    while size < count:
-        part = np.append(0, 1 + np.sort(rng.choice(count - 1, size - 1, replace=False)))
-        drawn, chosen = columns[:, part], np.zeros(size, dtype=bool)
-        for _ in range(2 * n):
-            if clock.late:
-                return np.asarray(part)
-            worths = (rng.normal(size=n) @ drawn) ** 2
-            solved = linprog(-worths / worths.max(), A_eq=drawn, b_eq=np.ones(n), method="highs")
-            if solved.x is not None:
-                chosen |= solved.x > 0
-        if np.linalg.matrix_rank(drawn[:, chosen]) == n:
-            return np.asarray(part[chosen])
-        size *= 2
-    return np.arange(count)

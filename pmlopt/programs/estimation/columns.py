@@ -74,14 +74,19 @@ class ColumnCone:
             total += weight * (np.abs(form) if absolute else form)
         return np.asarray(total)
 
+    def quadratics(self) -> FloatArray:
+        """(count, N + S, N + S) the quadratic forms one by one."""
+        one, other = (self.rows[place] for place in self.pairs)
+        products = one[:, :, None] * other[:, None, :]
+        return np.concatenate([(products + products.transpose(0, 2, 1)) / 2, *(f[None] for f in self.forms)])
+
 
 def column_cones(p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios) -> tuple[ColumnCone, ...] | None:
     """The cones whose extreme columns are those of a requirement; None where that takes too many forms."""
-    if isinstance(allowed, Ratios):
-        return _of_ratios(p, allowed)
-    if isinstance(allowed, Cone):
-        return _of_vertices(p, allowed) if isinstance(allowed.priors, ConvexHull) else None
-    return tuple(_of_box(p, one) if isinstance(one, Box) else _of_staircase(p, one) for one in allowed)
+    if isinstance(allowed, tuple):
+        return tuple(_of_box(p, one) if isinstance(one, Box) else _of_staircase(p, one) for one in allowed)
+    found = _of_ratios(p, allowed) if isinstance(allowed, Ratios) else _of_vertices(p, allowed)
+    return None if found is None or len(found.rows) > MOST_FORMS else (found,)
 
 
 def _of_box(p: FloatArray, box: Box) -> ColumnCone:
@@ -120,29 +125,24 @@ def _of_staircase(p: FloatArray, family: Staircase) -> ColumnCone:
     return ColumnCone(n, rows, np.append(p, 0.0), n * highest**2 + 1)
 
 
-def _of_ratios(p: FloatArray, ratios: Ratios) -> tuple[ColumnCone, ...] | None:
+def _of_ratios(p: FloatArray, ratios: Ratios) -> ColumnCone:
     """The entries, and for each pair e^exponent times the denominator less the numerator."""
-    n = len(p)
-    if n + len(ratios.exponents) > MOST_FORMS:
-        return None
     above, below = (side.toarray() for side in ratios.differences)
     pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD) * below - above
     pairs = pairs / np.abs(pairs).max(axis=1, keepdims=True)
-    rows = np.vstack([np.eye(n), pairs])
-    return (ColumnCone(n, rows, p.copy(), float(1 / p.min()) ** 2, ended=False),)
+    return ColumnCone(len(p), np.vstack([np.eye(len(p)), pairs]), p, float(1 / p.min()) ** 2, ended=False)
 
 
-def _of_vertices(p: FloatArray, cone: Cone) -> tuple[ColumnCone, ...] | None:
+def _of_vertices(p: FloatArray, cone: Cone) -> ColumnCone | None:
     """The entries, those below their maximum M, and `<Q, lam> - keep M` for each vertex Q, M as a scalar."""
-    assert isinstance(cone.priors, ConvexHull)
-    laws, n = cone.priors.laws, len(p)
-    if 2 * n + len(laws) > MOST_FORMS:
+    if not isinstance(cone.priors, ConvexHull):
         return None
+    laws, n = cone.priors.laws, len(p)
     rows = np.zeros((2 * n + len(laws), n + 1))
     rows[:n, :n] = np.eye(n)
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = -np.eye(n), 1.0
     rows[2 * n :, :n], rows[2 * n :, n] = laws * (1 + OUTWARD), -cone.keep
-    return (ColumnCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2),)
+    return ColumnCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
 
 
 SWEEPS = 60

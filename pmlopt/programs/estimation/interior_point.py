@@ -37,61 +37,6 @@ class Weights:
     converged: bool
 
 
-@dataclass(frozen=True, eq=False)
-class _Point:
-    q: FloatArray
-    z: FloatArray
-    pi: FloatArray
-
-
-class _Problem:
-    """Minimise tr(W J^-1 W') or -log det J over q >= 0 with L q = t; its residuals and Newton steps."""
-
-    def __init__(
-        self, columns: FloatArray, target: FloatArray, wanted: FloatArray, criterion: Criterion
-    ) -> None:
-        self.columns, self.target, self.wanted, self.criterion = columns, target, wanted, criterion
-
-    def gains(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """(K,) how fast each weight lowers the error, and the (K, K) curvature; None where J is singular."""
-        information = (self.columns * q) @ self.columns.T
-        try:
-            root = np.linalg.cholesky(information)
-        except np.linalg.LinAlgError:
-            return None
-        half = np.linalg.solve(root, self.columns)
-        products = half.T @ half
-        if self.criterion == "D":
-            return np.diag(products).copy(), products**2
-        turned = self.wanted @ np.linalg.solve(root.T, half)
-        errors = turned.T @ turned
-        return np.diag(errors).copy(), 2 * products * errors
-
-    def residual(self, point: _Point, gains: FloatArray, barrier: float) -> float:
-        """The size of what is missing for the point on the central path, relative to its parts."""
-        dual = self.columns.T @ point.pi - gains - point.z
-        size = 1 + float(np.abs(gains).max())
-        primal = self.columns @ point.q - self.target
-        centre = point.q * point.z - barrier
-        return float(
-            np.sqrt((dual @ dual) / size**2 / len(dual) + primal @ primal + (centre @ centre) / size**2)
-        )
-
-    def step(
-        self, point: _Point, gains: FloatArray, curvature: FloatArray, barrier: float
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The Newton step of q, z and pi towards the point of the central path."""
-        q, z = point.q, point.z
-        matrix = curvature + np.diag(z / q)
-        right = gains - self.columns.T @ point.pi + barrier / q
-        solved = np.linalg.solve(matrix, np.column_stack([right, self.columns.T]))
-        schur = self.columns @ solved[:, 1:]
-        towards = self.columns @ (q + solved[:, 0]) - self.target
-        change = np.linalg.lstsq(schur, towards, rcond=None)[0]
-        dq = solved[:, 0] - solved[:, 1:] @ change
-        return np.asarray(dq), np.asarray(barrier / q - z - z / q * dq), np.asarray(change)
-
-
 def best_weights(
     columns: FloatArray,
     wanted: FloatArray,
@@ -105,66 +50,104 @@ def best_weights(
     Columns are near the constant where little may leak, so they are written in a basis in which those of the
     start are white, and the error in units of that of the start.
 
+    Raises:
+        LinAlgError: the information of the start is singular.
+
     Source: [boyd2004convex, Section 11.7] (the steps and their length).
     """
     root = np.linalg.cholesky((columns * start) @ columns.T)
-    white = np.linalg.solve(root, columns)
     turned = np.linalg.solve(root, wanted.T).T
     unit = 1.0 if criterion == "D" else float((turned**2).sum())
-    target = np.linalg.solve(root, np.ones(len(columns)))
-    problem = _Problem(white, target, turned / np.sqrt(unit), criterion)
-    found = _central_path(problem, start, gap / unit, clock)
-    multipliers = unit * np.linalg.solve(root.T, found.multipliers)
-    return Weights(found.weights, multipliers, found.iterations, found.converged)
-
-
-def _central_path(problem: _Problem, start: FloatArray, gap: float, clock: Clock) -> Weights:
-    """Newton steps along the central path until what is missing is below the gap, or no step helps."""
-    columns = problem.columns
-    found = problem.gains(start)
-    if found is None:
-        raise np.linalg.LinAlgError("the information of the columns is singular")
-    gains, curvature = found
-    pi = np.asarray(np.linalg.lstsq(columns.T, gains, rcond=None)[0])
-    slack = columns.T @ pi - gains
-    level = max(float(np.abs(slack).max()), 1e-3 * float(gains.max()))
-    point, iterations = _Point(start, np.maximum(slack, 0.1 * level), pi), 0
-    while iterations < MAX_ITERATIONS:
+    path = _CentralPath(
+        np.linalg.solve(root, columns),
+        np.linalg.solve(root, np.ones(len(columns))),
+        None if criterion == "D" else turned / np.sqrt(unit),
+        start,
+    )
+    iterations, converged = 0, False
+    while iterations < MAX_ITERATIONS and not converged:
         iterations += 1
-        barrier = 0.1 * float(point.q @ point.z) / len(point.q)
-        step = problem.step(point, gains, curvature, barrier)
-        moved = _search(problem, point, step, problem.residual(point, gains, barrier), barrier)
-        if moved is None:
+        if not path.advance():
             break
-        point, gains, curvature = moved
-        off = float(np.abs(columns.T @ point.pi - gains - point.z).max())
-        missing = float(np.abs(columns @ point.q - problem.target).max())
-        if point.q @ point.z <= gap and off <= gap and missing <= 1e-12:
-            return Weights(point.q, point.pi, iterations, True)
-        if missing <= 1e-12 and clock.late:
+        feasible = float(np.abs(path.columns @ path.q - path.target).max()) <= 1e-12
+        converged = feasible and max(float(path.q @ path.z), float(np.abs(path.dual).max())) <= gap / unit
+        if feasible and clock.late:
             break
-    return Weights(point.q, point.pi, iterations, False)
+    return Weights(path.q, unit * np.linalg.solve(root.T, path.pi), iterations, converged)
 
 
-def _search(
-    problem: _Problem,
-    point: _Point,
-    step: tuple[FloatArray, FloatArray, FloatArray],
-    before: float,
-    barrier: float,
-) -> tuple[_Point, FloatArray, FloatArray] | None:
-    """The point after a step that stays inside and decreases the residual; None where none does."""
-    dq, dz, dpi = step
-    length = min(1.0, STEP_FRACTION * _room(point.q, dq), STEP_FRACTION * _room(point.z, dz))
-    while length > 1e-10:
-        tried = _Point(point.q + length * dq, point.z + length * dz, point.pi + length * dpi)
-        found = problem.gains(tried.q)
-        if found is not None:
-            after = problem.residual(tried, found[0], barrier)
-            if after <= (1 - DECREASE * length) * before:
-                return tried, found[0], found[1]
-        length /= 2
-    return None
+class _CentralPath:
+    """Minimise tr(W J^-1 W') or -log det J over q >= 0 with L q = t: a point, and Newton steps from it.
+
+    Attributes:
+        columns, target: L and t.
+        wanted: W; None for the determinant.
+        q, z, pi: the weights, their slacks, and the multipliers of the rows.
+        gains: (K,) how fast each weight lowers the error.
+        curvature: (K, K) the second derivatives.
+    """
+
+    def __init__(
+        self, columns: FloatArray, target: FloatArray, wanted: FloatArray | None, start: FloatArray
+    ) -> None:
+        self.columns, self.target, self.wanted, self.q = columns, target, wanted, start
+        found = self._derivatives(start)
+        if found is None:
+            raise np.linalg.LinAlgError("the information of the columns is singular")
+        self.gains, self.curvature = found
+        self.pi = np.asarray(np.linalg.lstsq(columns.T, self.gains, rcond=None)[0])
+        slack = columns.T @ self.pi - self.gains
+        level = max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max()))
+        self.z = np.maximum(slack, 0.1 * level)
+
+    @property
+    def dual(self) -> FloatArray:
+        """(K,) what is missing for the multipliers to be feasible."""
+        return np.asarray(self.columns.T @ self.pi - self.gains - self.z)
+
+    def _derivatives(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
+        """The gains and the curvature; None where J is singular."""
+        try:
+            root = np.linalg.cholesky((self.columns * q) @ self.columns.T)
+        except np.linalg.LinAlgError:
+            return None
+        half = np.linalg.solve(root, self.columns)
+        products = half.T @ half
+        if self.wanted is None:
+            return np.diag(products).copy(), products**2
+        turned = self.wanted @ np.linalg.solve(root.T, half)
+        errors = turned.T @ turned
+        return np.diag(errors).copy(), 2 * products * errors
+
+    def _residual(self, barrier: float) -> float:
+        """The size of what is missing for the point on the central path, relative to its parts."""
+        size = 1 + float(np.abs(self.gains).max())
+        primal, dual = self.columns @ self.q - self.target, self.dual / size
+        centre = (self.q * self.z - barrier) / size
+        return float(np.sqrt(dual @ dual / len(dual) + primal @ primal + centre @ centre))
+
+    def advance(self) -> bool:
+        """A Newton step that stays inside and decreases the residual; False where none does."""
+        q, z, pi, gains, curvature = self.q, self.z, self.pi, self.gains, self.curvature
+        barrier = 0.1 * float(q @ z) / len(q)
+        before = self._residual(barrier)
+        right = gains - self.columns.T @ pi + barrier / q
+        solved = np.linalg.solve(curvature + np.diag(z / q), np.column_stack([right, self.columns.T]))
+        towards = self.columns @ (q + solved[:, 0]) - self.target
+        dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
+        dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
+        dz = barrier / q - z - z / q * dq
+        length = min(1.0, STEP_FRACTION * _room(q, dq), STEP_FRACTION * _room(z, dz))
+        while length > 1e-10:
+            self.q, self.z, self.pi = q + length * dq, z + length * dz, pi + length * dpi
+            found = self._derivatives(self.q)
+            if found is not None:
+                self.gains, self.curvature = found
+                if self._residual(barrier) <= (1 - DECREASE * length) * before:
+                    return True
+            length /= 2
+        self.q, self.z, self.pi, self.gains, self.curvature = q, z, pi, gains, curvature
+        return False
 
 
 def _room(values: FloatArray, step: FloatArray) -> float:

@@ -14,7 +14,7 @@ from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
 from pmlopt.model.privacy import LDP, PML
 from pmlopt.programs.certificate import ClosedForm
-from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound, sensitivities_of
+from pmlopt.programs.estimation.bounds import Proof
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.column_generation import IDLE, Generated, generate
 from pmlopt.programs.estimation.program import EstimationDesign
@@ -25,68 +25,44 @@ from pmlopt.solvers.outcome import Options
 
 
 def certify_estimation(
-    program: EstimationDesign,
-    matrix: FloatArray,
-    sensitivities: FloatArray | None,
-    multipliers: FloatArray | None,
-    noise: float,
-    relaxation: Relaxation | None = None,
+    program: EstimationDesign, matrix: FloatArray, proof: Proof | None, noise: float
 ) -> EstimationCertificate:
     """Repair a matrix, recompute its error, and bound that of all others.
 
     Args:
         program: the design problem.
         matrix: (N, M) a mechanism, roughly.
-        sensitivities: (N, L) Z of the bound; left out, that of the matrix.
-        multipliers: (N,) rho, best the multipliers of the rows over p; left out, the best for Z.
-        relaxation: what bounds the error where not all columns are listed; without it nothing does.
+        proof: what bounds the error; left out, the Z of the matrix with the best multipliers for it where
+            all columns are listed, and nothing where they are not.
         noise: entries of at most this are taken for zeros; 0 where all columns are within the requirement.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
-    prior, columns = program.prior, program.columns
+    prior, columns, objective = program.prior, program.columns, program.objective
     fixed = repair(prior, program.privacy, matrix, noise=noise)
     mechanism = Mechanism(fixed.matrix, prior.labels)
     value = program.utility.value(prior, mechanism)
-    z = sensitivities
+    z = None if proof is None else proof.sensitivities
     if z is None:
-        information = information_of(prior.pmf, mechanism.matrix)
-        z = sensitivities_of(information, program.workload, program.criterion)
-    rho: FloatArray | None
-    if columns.complete:
-        rho = multipliers if multipliers is not None else best_multipliers(columns.exact, z) / prior.pmf
-        bound = information_bound(columns.exact, prior.pmf, program.workload, program.criterion, z, rho)
-    else:
-        bound, z, rho = _without_list(program, z, relaxation)
+        z = objective.sensitivities(information_of(prior.pmf, mechanism.matrix))
+        if columns.complete:
+            proof = Proof(z, best_multipliers(columns.exact, z) / prior.pmf)
     return EstimationCertificate(
         prior=prior,
         privacy=program.privacy,
         mechanism=mechanism,
         value=value,
-        bound=bound,
-        multipliers=rho,
+        bound=objective.nothing if proof is None else objective.proved(columns, proof),
+        multipliers=None if proof is None else proof.multipliers,
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
         repair=fixed.change,
         criterion=program.criterion,
         workload=program.workload,
         sensitivities=z,
         columns=columns.exact.shape[1] if columns.complete else None,
-        products=() if relaxation is None else relaxation.weights,
+        products=() if proof is None else proof.products,
     )
-
-
-def _without_list(
-    program: EstimationDesign, z: FloatArray, relaxation: Relaxation | None
-) -> tuple[float, FloatArray, FloatArray | None]:
-    """The bound of a relaxation with its Z and rho; 0 for "A" and nothing for "D" where there is none."""
-    nothing = -np.inf if program.criterion == "D" else 0.0
-    if relaxation is None:
-        return nothing, z, None
-    bound = relaxed_bound(
-        program.prior.pmf, program.workload, program.criterion, program.columns.cones, relaxation
-    )
-    return max(bound, nothing), relaxation.sensitivities, relaxation.multipliers
 
 
 def information_of(p: FloatArray, matrix: FloatArray) -> FloatArray:
@@ -114,18 +90,18 @@ def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     """The least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
     frequencies = program.criterion == "A" and np.array_equal(program.workload, np.eye(len(p)))
-    if not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
+    formulas = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}
+    formula = formulas.get(type(privacy))
+    if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
+        return None
+    assert isinstance(privacy, LDP | PML)
+    if isinstance(privacy, PML) and privacy.over is not None:
         return None
     try:
-        if isinstance(privacy, LDP):
-            name, known = "least_ldp_estimation_error", least_ldp_estimation_error(len(p), privacy.epsilon)
-        elif isinstance(privacy, PML) and privacy.over is None:
-            name, known = "least_pml_estimation_error", least_pml_estimation_error(len(p), privacy.epsilon)
-        else:
-            return None
+        known = formula(len(p), privacy.epsilon)
     except PrivacyError:
         return None
-    return ClosedForm(name, known, value - known)
+    return ClosedForm(formula.__name__, known, value - known)
 
 
 INTERIOR_POINT = "interior-point"
@@ -151,9 +127,7 @@ def _certified(
             "holds their information beside 1: allow a larger level"
         ) from cause
     clock = time.perf_counter()
-    certificate = certify_estimation(
-        program, found.matrix, found.sensitivities, found.multipliers, 0.0, found.relaxation
-    )
+    certificate = certify_estimation(program, found.matrix, found.proof, 0.0)
     return Found(
         certificate=certificate,
         finished=found.finished,
@@ -174,7 +148,7 @@ def _declared(name: str, program: EstimationDesign, options: Options) -> Generat
         raise MethodError(f"ended without a point: {outcome.message}")
     used = weights > IDLE
     matrix = program.columns.inner[:, used] * weights[used]
-    return Generated(matrix, None, None, outcome.finished, outcome.message, outcome.iterations or 0)
+    return Generated(matrix, None, outcome.finished, outcome.message, outcome.iterations or 0)
 
 
 def _certify(
@@ -187,7 +161,11 @@ def _certify(
     """
     if len(matrix) != program.prior.size:
         raise MechanismError(f"the matrix has {len(matrix)} rows for {program.prior.size} letters")
-    certificate = certify_estimation(program, matrix, None, multipliers, NOISE_THRESHOLD)
+    proof = None
+    if multipliers is not None and program.columns.complete:
+        z = program.objective.sensitivities(information_of(program.prior.pmf, matrix))
+        proof = Proof(z, multipliers)
+    certificate = certify_estimation(program, matrix, proof, NOISE_THRESHOLD)
     return certified(certificate, known_error(program, certificate.value))
 
 
@@ -208,15 +186,9 @@ QUESTION = Question(
     (
         Method(
             INTERIOR_POINT,
-            "extreme columns, weighed as they are needed",
+            "extreme columns, weighed as they are needed; too many to list are searched, and bounded by a "
+            "relaxation",
             partial(_certified, generate),
-            lambda program, start: program.columns.complete,
-        ),
-        Method(
-            INTERIOR_POINT,
-            "too many extreme columns to list: searched, and bounded by a relaxation",
-            partial(_certified, generate),
-            lambda program, start: not program.columns.complete,
         ),
     ),
     starts_cold("a design for estimation starts from its columns: leave out the mechanism"),

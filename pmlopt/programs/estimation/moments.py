@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.programs.estimation.bounds import Relaxation, sensitivities_of
+from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import ColumnCone
 
 INSIDE = 1e-13
@@ -45,21 +44,19 @@ class MomentProblem:
 
     Args:
         cone: the columns, with the lower ends in the first N rows and the upper ends in the next.
-        p: (N,) the prior.
-        wanted: (L, N) the workload, with a little of every frequency where it leaves some out.
-        criterion: "A" or "D".
+        objective: the prior, and a workload with a little of every frequency where it leaves some out.
     """
 
-    def __init__(self, cone: ColumnCone, p: FloatArray, wanted: FloatArray, criterion: Criterion) -> None:
-        n, m = cone.letters, len(cone.mean)
-        self.n, self.cone, self.p, self.wanted, self.criterion = n, cone, p, wanted, criterion
+    def __init__(self, cone: ColumnCone, objective: Objective) -> None:
+        n, m, p = cone.letters, len(cone.mean), objective.p
+        self.n, self.cone, self.objective = n, cone, objective
         across = np.linalg.qr(np.column_stack([np.ones(n), np.eye(n)[:, 1:]]))[0][:, 1:]
         self.basis = np.zeros((m, m))  # of (1, y, s)
         self.basis[:n, 0] = 1.0
         self.basis[:n, 1:n] = across - np.outer(np.ones(n), p @ across)  # Q, with across' Q = I
         self.basis[n:, n:] = np.eye(m - n)
         self.ends = cone.rows[:n] @ self.basis, cone.rows[n : 2 * n] @ self.basis
-        square = wanted @ across
+        square = objective.workload @ across
         self.square = square.T @ square
         _, volume = np.linalg.slogdet(np.column_stack([p, across]))
         self.volume = 2 * float(volume)
@@ -78,7 +75,7 @@ class MomentProblem:
         if not sizes[0] > INSIDE * sizes[-1]:
             return None
         within = np.eye(n)
-        if self.criterion == "D":
+        if self.objective.criterion == "D":
             within[1:, 1:] = (axes / sizes) @ axes.T
             value = float(np.log(sizes).sum()) + n - 1 + self.volume
         else:
@@ -105,7 +102,7 @@ class MomentProblem:
                 return worst, np.zeros(self.n)
             return -found.value, -found.slopes * np.exp(logs)
 
-        start, worst = np.log(self.p), 1e300
+        start, worst = np.log(self.objective.p), 1e300
         size = minimize_scalar(lambda size: at(start + size)[0], bounds=(-30, 30), method="bounded").x
         first = self.at(np.exp(start + size))
         if first is None:
@@ -116,27 +113,27 @@ class MomentProblem:
         found = self.at(weights)
         return None if found is None else (weights, found)
 
-    def relaxation(self, wanted: FloatArray) -> Relaxation | None:
-        """The numbers that prove the bound for a workload, (L, N); None where there are none."""
+    def proof(self, objective: Objective) -> Proof | None:
+        """The numbers that prove the bound for the workload of another objective; None where there are none.
+
+        S V = 0 at the best moments V, so S V mean = 0, and V mean is the mean column.
+        """
         with np.errstate(all="ignore"):  # where nothing comes of it, nothing is proved
             best = self.best()
-            return None if best is None else self._relaxation(*best, wanted)
-
-    def _relaxation(self, weights: FloatArray, found: Moments, wanted: FloatArray) -> Relaxation:
-        n, cone = self.n, self.cone
-        z = sensitivities_of(found.information, self.wanted, self.criterion)
-        # S V = 0 at the best moments V, so S V mean = 0, and V mean is the mean column
-        form = (found.form + found.form.T) / 2
-        scalars = form[n:, n:]
-        mean = np.ones(len(cone.mean))
-        if len(scalars):
-            mean[n:] = -np.linalg.solve(scalars, form[n:, :n] @ np.ones(n))
-        told = np.zeros_like(form)
-        told[:n, :n] = z @ z.T
-        missing = (told - form) @ mean
-        u = missing - cone.mean * float(mean @ missing) / 2
-        products = np.zeros(cone.count)
-        one, other = cone.pairs
-        products[: len(one)][(other == one + n) & (one < n)] = weights
-        proving = (1 - SHRUNK) * sensitivities_of(found.information, wanted, self.criterion)
-        return Relaxation(proving, 2 * u[:n] / self.p, (products,))
+            if best is None:
+                return None
+            weights, found = best
+            n, cone = self.n, self.cone
+            z = self.objective.sensitivities(found.information)
+            form = (found.form + found.form.T) / 2
+            mean = np.ones(len(cone.mean))
+            if len(mean) > n:
+                mean[n:] = -np.linalg.solve(form[n:, n:], form[n:, :n] @ np.ones(n))
+            missing = -form @ mean
+            missing[:n] += z @ (z.T @ mean[:n])
+            u = missing - cone.mean * float(mean @ missing) / 2
+            products = np.zeros(cone.count)
+            one, other = cone.pairs
+            products[: len(one)][(other == one + n) & (one < n)] = weights
+            proving = (1 - SHRUNK) * objective.sensitivities(found.information)
+            return Proof(proving, 2 * u[:n] / objective.p, (products,))

@@ -14,6 +14,7 @@ from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.estimation_error import Criterion, EstimationError
 from pmlopt.programs.design_program import Design
+from pmlopt.programs.estimation.bounds import Objective
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.columns import DesignColumns, design_columns
 from pmlopt.programs.program import Declaration, problem_of
@@ -54,6 +55,11 @@ class EstimationDesign(Design[EstimationCertificate]):
     def criterion(self) -> Criterion:
         """How the error is measured."""
         return self.utility.criterion
+
+    @cached_property
+    def objective(self) -> Objective:
+        """The error as a function of the information."""
+        return Objective(self.prior.pmf, self.workload, self.criterion)
 
     @property
     def mechanism(self) -> cp.Expression:

@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, real, rounding_of
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_sum
-from pmlopt.model.queries import Query
+from pmlopt.model.queries import Query, RecordChannel
 from pmlopt.model.queries.record_leakage_measures import (
     dataset_entropy,
     negative_entropies,
@@ -45,6 +45,11 @@ class Adversary:
     log_counts: FloatArray
     entropy: float
     log_size: float
+
+    @classmethod
+    def of(cls, channel: RecordChannel, record: int, entropy: float) -> Adversary:
+        """The problem of one record of a channel."""
+        return cls(channel.rows, channel.log_counts(record), entropy, channel.query.log_size)
 
     @cached_property
     def uniform(self) -> FloatArray:

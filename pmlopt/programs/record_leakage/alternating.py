@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -106,22 +106,10 @@ def drawn(law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: floa
     def mixed(share: float) -> FloatArray:
         return share * towards + (1 - share) * law
 
-    def surplus(share: float) -> float:
-        return float(entropies(mixed(share)) + mixed(share) @ inner) - entropy
+    def enough(share: float) -> bool:
+        return float(entropies(mixed(share)) + mixed(share) @ inner) >= entropy
 
-    return mixed(least_share(surplus))
-
-
-def least_share(surplus: Callable[[float], float]) -> float:
-    """The least share in [0, 1], up to rounding, at which a concave function is at least 0; else 1.
-
-    Examples:
-        >>> round(least_share(lambda share: share - 0.25), 12)
-        0.25
-    """
-    if surplus(0.0) >= 0:
-        return 0.0
-    return halved(lambda share: surplus(share) >= 0, 0.0, 1.0, 1e-15)
+    return mixed(0.0 if enough(0.0) else halved(enough, 0.0, 1.0, 1e-15))
 
 
 def project_to_simplex(vector: FloatArray) -> FloatArray:
@@ -218,7 +206,9 @@ def conditional_step(
             if mass > 0:
                 wanted = (needs - float(letters @ held - mass * held[k])) / float(mass)
             if wanted <= 0:
-                others[k], laws[k], value = _best_unit(letters, laws, channel, k)
+                best = _best_unit(letters, laws, channel, k)
+                others[k], laws[k] = np.eye(len(others[k]))[best], channel[k, best]
+                value = information(letters, laws)
                 continue
             gradient = conditional_gradient(letters, laws, channel)[k]
             size = step
@@ -258,27 +248,18 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
         chosen = [int(first[0]) for _, first in rows]
         laws = np.stack([part[at] for part, at in zip(channel, chosen, strict=True)])
         for k in [*range(len(letters))] * 2:
-            unit, laws[k], _ = _best_unit(letters, laws, channel, k)
-            chosen[k] = int(unit.argmax())
-    units = np.zeros(channel.shape[:2])
-    units[np.arange(len(letters)), chosen] = 1.0
-    return units
+            chosen[k] = _best_unit(letters, laws, channel, k)
+            laws[k] = channel[k, chosen[k]]
+    return np.eye(channel.shape[1])[chosen]
 
 
-def _best_unit(
-    letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int
-) -> tuple[FloatArray, FloatArray, float]:
-    """The unit vector for row k that leaks most, its law of Y, and what it leaks."""
+def _best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
+    """The dataset of letter k that leaks most, the laws of the other letters kept."""
     from scipy.special import xlogy
 
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
     worth = letters[k] * xlogy(channel[k], channel[k]).sum(axis=1) - xlogy(mean, mean).sum(axis=1)
-    best = int(worth.argmax())
-    unit = np.zeros(channel.shape[1])
-    unit[best] = 1.0
-    tried = laws.copy()
-    tried[k] = channel[k, best]
-    return unit, channel[k, best], information(letters, tried)
+    return int(worth.argmax())
 
 
 LARGEST_LISTED = 2**14
@@ -424,7 +405,7 @@ class Alternating:
         random = np.random.default_rng(self.seed)
         found = runs([climb] * self.restarts, random)
         best = max(found, key=lambda one: one.value)
-        adversary = Adversary(channel.rows, channel.log_counts(best.record), entropy, channel.query.log_size)
+        adversary = Adversary.of(channel, best.record, entropy)
         joint = adversary.allowed(joint_of(best.prior, best.record, table))
         certificate = RecordCertificate(
             mechanism=channel.mechanism,

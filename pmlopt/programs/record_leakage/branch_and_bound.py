@@ -14,7 +14,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.cell_relaxation import CellBounds, Relaxation
-from pmlopt.programs.record_leakage.closed_bounds import OneClassEach
 from pmlopt.programs.record_leakage.local_ascent import climb
 from pmlopt.programs.record_leakage.proof import WHOLE, CellTree, KindProof, Part
 from pmlopt.solvers.outcome import Clock
@@ -63,11 +62,9 @@ class CellSearch:
         value: what it leaks.
         nodes: how many cells were bounded.
         solve_seconds: what that took.
-        known: the leakage of one class for each letter, where that is small enough to be listed.
     """
 
     adversary: Adversary
-    known: OneClassEach | None = None
     best: FloatArray = field(init=False)
     value: float = field(init=False)
     nodes: int = 0
@@ -76,8 +73,6 @@ class CellSearch:
     _splits: dict[int, tuple[int, int, int, float, int]] = field(default_factory=dict)
     _heap: list[tuple[float, int]] = field(default_factory=list)
     _stuck: float = -math.inf
-    _itself: tuple[float, float] = math.inf, 1.0
-    """The bound by H(X_i), for a record tells no more than itself, and the price of the entropy in it."""
 
     def __post_init__(self) -> None:
         self.best = self.adversary.uniform
@@ -97,8 +92,7 @@ class CellSearch:
         """What no law leaks more than."""
         if not self._count:
             return math.inf
-        of_cells = max(self.value, self._stuck, *(-bound for bound, _ in self._heap[:1]))
-        return max(self.value, min(of_cells, self._itself[0]))
+        return max(self.value, self._stuck, *(-bound for bound, _ in self._heap[:1]))
 
     @property
     def _count(self) -> int:
@@ -117,16 +111,12 @@ class CellSearch:
             enough = max(self.value, target) + tolerance
             corners, start = relaxation.first()
             self._keep(corners, self._bounded(corners, start, enough, clock), 0)
-            if relaxation.free:
-                itself = Relaxation(self.adversary, "posteriors")
-                found = itself.minimised(*itself.first(), enough, clock)
-                self._itself = float(found.bound[0]), float(found.multipliers[0, 0])
         splits = not relaxation.free or count * (size - 1) <= SPLIT_DIMENSIONS
         most = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
         nodes = most if nodes is None else min(nodes, most)
         entries = 2 * count * size * self.adversary.log_counts.size
         batch = int(np.clip(BATCH_ENTRIES // entries, 2, BATCH))
-        while self.nodes < nodes and not clock.late and self._itself[0] > max(self.value, target) + tolerance:
+        while self.nodes < nodes and not clock.late:
             enough = max(self.value, target) + tolerance
             room = max(1, min(batch, nodes - self.nodes) // 2)
             chosen: list[tuple[float, int]] = []
@@ -142,22 +132,15 @@ class CellSearch:
 
     def proof(self, record: int) -> KindProof:
         """The tree of cells so far."""
-        relaxation, splits = self.relaxation, self._splits
-        proofs = {place: (cell.price, cell.majorant, cell.log_law) for place, cell in self._open.items()}
-        if self._itself[0] <= self.bound:
-            relaxation, splits = Relaxation(self.adversary, "posteriors"), {}
-            proofs = {0: (self._itself[1], np.zeros(relaxation.shape), np.zeros(0))}
-        count = len(splits) + len(proofs)
+        count, free = self._count, self.relaxation.free
         lines = np.full((count, 5), [WHOLE, 0, 0, 0.0, 0])
-        price, majorant = np.zeros(count), np.zeros((count, *relaxation.shape))
-        log_law = np.zeros((count, relaxation.free))
-        for place, split in splits.items():
+        price, majorant = np.zeros(count), np.zeros((count, *self.relaxation.shape))
+        log_law = np.zeros((count, free))
+        for place, split in self._splits.items():
             lines[place] = split
-        for place, proof in proofs.items():
-            price[place], majorant[place], log_law[place] = proof
-        simplex, first, second, part = lines[:, [0, 1, 2, 4]].T.astype(np.int64)
-        tree = CellTree(relaxation.part, simplex, first, second, lines[:, 3], part, price, majorant, log_law)
-        return KindProof(record, self.bound, tree)
+        for place, cell in self._open.items():
+            price[place], majorant[place], log_law[place] = cell.price, cell.majorant, cell.log_law
+        return KindProof(record, self.bound, _tree(self.relaxation, lines, price, majorant, log_law))
 
     def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:
         """Climb from some laws and keep the best."""
@@ -250,3 +233,20 @@ class CellSearch:
         edge = np.where(wide, bends, -math.inf).argmax(axis=1)
         place = np.clip((share[cells, edge] + 0.5) / 2, EDGE_MARGIN, 1 - EDGE_MARGIN)
         return simplex, pairs[edge], np.rint(place * EDGE_SHARES) / EDGE_SHARES
+
+
+def by_itself(adversary: Adversary, record: int, enough: float, clock: Clock) -> KindProof:
+    """The bound by the largest H(X_i): a record tells no more than itself. One cell of posteriors has it."""
+    relaxation = Relaxation(adversary, "posteriors")
+    found = relaxation.minimised(*relaxation.first(), enough, clock)
+    line, price = np.array([[WHOLE, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
+    tree = _tree(relaxation, line, price, np.zeros((1, *relaxation.shape)), np.zeros((1, 0)))
+    return KindProof(record, float(found.bound[0]), tree)
+
+
+def _tree(
+    relaxation: Relaxation, lines: FloatArray, price: FloatArray, majorant: FloatArray, log_law: FloatArray
+) -> CellTree:
+    """The cells of a proof, with simplex, ends, share and first part of each split."""
+    simplex, first, second, part = lines[:, [0, 1, 2, 4]].T.astype(np.int64)
+    return CellTree(relaxation.part, simplex, first, second, lines[:, 3], part, price, majorant, log_law)

@@ -19,14 +19,6 @@ from pmlopt.programs.exact.arithmetic import DIGITS, Rows, dot, log_sum, mixed, 
 from pmlopt.programs.record_leakage.adversary import Adversary
 
 
-@dataclass(frozen=True, eq=False)
-class KnownParity:
-    """What is known by formula: the leakage in nats, and the worst law (2, T) of (X_i, T) by classes."""
-
-    value: float
-    joint: FloatArray
-
-
 def is_parity(query: Query) -> bool:
     """Whether a query is the parity of binary records."""
     return isinstance(query, ModularSum) and query.modulus == 2 and set(query.alphabets) == {2}
@@ -42,16 +34,12 @@ def parity_error(query: Query, mechanism: Mechanism) -> float | None:
     return float(matrix[0, 1])
 
 
-def known_parity(channel: RecordChannel, entropy: float) -> KnownParity | None:
-    """The closed form, where there is one and the two parities have rows of their own."""
+def known_parity(channel: RecordChannel, entropy: float) -> float | None:
+    """The closed form in nats, where there is one and the two parities have rows of their own."""
     error = parity_error(channel.query, channel.mechanism)
     if error is None or len(channel.rows) != 2:
         return None
-    records = channel.query.records
-    return KnownParity(
-        closed_forms.parity_leakage(records, error, entropy),
-        closed_forms.parity_prior(records, entropy)[:, np.argsort(channel.classes)],
-    )
+    return closed_forms.parity_leakage(channel.query.records, error, entropy)
 
 
 MOST_CHOICES = 20_000

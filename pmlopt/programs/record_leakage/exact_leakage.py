@@ -10,142 +10,181 @@ from decimal import Decimal
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, whole
+from pmlopt.data.sampling.categorical import generator
+from pmlopt.errors import PrivacyError
 from pmlopt.model.queries import RecordChannel
 from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.adversary import Adversary
-from pmlopt.programs.record_leakage.branch_and_bound import CellSearch
+from pmlopt.programs.record_leakage.branch_and_bound import CellSearch, by_itself
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.closed_bounds import (
-    KnownParity,
     entropy_room,
     known_parity,
     near_uniform_bound,
     one_class_each,
 )
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
+from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.solvers.outcome import Clock, Options
 
 CLOSED_FORM_SECONDS = 0.5
 """Past the end of the time by so much, the leakage of one class for each letter is not tried any more."""
 
+RecordStart = Mapping[int, FloatArray]
+"""Laws (A, T) of (X_i, T) to start from, by record."""
+
 
 @dataclass(frozen=True)
-class ExactLeakage:
-    """One call of the exact method.
+class BranchAndBound:
+    """Best-first branch and bound on chords, with a proof of the bound.
+
+    For binary records over simplices of posteriors, where there are not many more outputs than classes, else
+    over those of the laws of classes, or of two outputs, given each letter. First the largest capacity of one
+    class of datasets for each letter is tried, which is the leakage where little entropy is asked for.
 
     Attributes:
-        channel: the query and the mechanism.
-        entropy: b, checked.
-        options: the gap that is good enough, and seconds.
-        nodes: relaxations at most, for each kind of records; what the search has itself for None.
-        seed: of the starts.
-        enough: a leakage in nats below which a bound need not fall.
+        nodes: how many cells are bounded at most for each kind of records; where left out, 200,000, or fewer
+            where their corners would take more than 160 MB.
+        seed: of the starts of the local method; the same seed gives the same result, unless time runs out.
     """
 
-    channel: RecordChannel
-    entropy: float
-    options: Options
-    nodes: int | None
-    seed: int
-    enough: float = 0.0
+    nodes: int | None = None
+    seed: int = 0
 
-    def found(self, warm: Mapping[int, FloatArray]) -> Found[RecordCertificate]:
-        """Search every kind of records, the best of all as the value to beat; from laws by record."""
-        clock = self.options.clock
-        known = known_parity(self.channel, self.entropy)
-        searches = {record: self._search(record, known, warm, clock) for record in self.channel.query.kinds}
+    def __post_init__(self) -> None:
+        if self.nodes is not None:
+            whole(self.nodes, "the number of nodes", PrivacyError)
+        generator(self.seed)
+
+    def __call__(
+        self, program: RecordLeakage, options: Options, start: RecordStart
+    ) -> Found[RecordCertificate]:
+        """Search every kind of records, from laws by record."""
+        return self.search(program.channel, program.entropy, options, start)
+
+    def search(
+        self,
+        channel: RecordChannel,
+        entropy: float,
+        options: Options,
+        start: RecordStart,
+        enough: float = 0.0,
+    ) -> Found[RecordCertificate]:
+        """Search every kind of records, the best of all as the value to beat.
+
+        Args:
+            channel: the query and the mechanism.
+            entropy: b, checked.
+            options: the gap that is good enough, and the clock.
+            start: laws by record.
+            enough: a leakage in nats below which a bound need not fall.
+        """
+        clock, tolerance = options.clock, options.tolerance / 2
+        kinds = {
+            record: self._kind(channel, record, entropy, tolerance, start, clock)
+            for record in channel.query.kinds
+        }
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
-            best = max(search.value for search in searches.values())
-            beat = max(best, self.enough - self.options.tolerance / 2)
-            reasons = [self._prove(search, beat, nodes, clock) for search in searches.values()]
+            target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
+            reasons = [kind.prove(target, tolerance, nodes, clock) for kind in kinds.values()]
         late, certifying = clock.late, time.perf_counter()
-        certificate = self._certificate(searches)
-        reason = "; ".join(dict.fromkeys(reasons))
+        best = max(kinds, key=lambda record: kinds[record].search.value)
+        value, proofs = kinds[best].search.value, tuple(kind.proof for kind in kinds.values())
+        certificate = RecordCertificate(
+            mechanism=channel.mechanism,
+            value=value,
+            bound=max(value, *(proof.bound for proof in proofs)),
+            channel=channel,
+            entropy=entropy,
+            record=best,
+            joint=kinds[best].search.best,
+            proofs=proofs,
+        )
+        reason, known = "; ".join(dict.fromkeys(reasons)), known_parity(channel, entropy)
         return Found(
             certificate=certificate,
             finished=not late,
             message=reason,
             detail=reason,
-            iterations=sum(search.nodes for search in searches.values()),
-            warm_started=bool(warm),
-            solve_seconds=sum(search.solve_seconds for search in searches.values()),
+            iterations=sum(kind.search.nodes for kind in kinds.values()),
+            warm_started=bool(start),
+            solve_seconds=sum(kind.search.solve_seconds for kind in kinds.values()),
             certify_seconds=time.perf_counter() - certifying,
-            closed_form=None
-            if known is None
-            else ClosedForm("parity_leakage", known.value, certificate.value - known.value),
-            arrays={restart_name(record): search.best for record, search in searches.items()},
+            closed_form=None if known is None else ClosedForm("parity_leakage", known, value - known),
+            arrays={restart_name(record): kind.search.best for record, kind in kinds.items()},
         )
 
-    def _certificate(self, searches: Mapping[int, CellSearch]) -> RecordCertificate:
-        best = max(searches, key=lambda record: searches[record].value)
-        proofs = tuple(self._proof(record, search) for record, search in searches.items())
-        return RecordCertificate(
-            mechanism=self.channel.mechanism,
-            value=searches[best].value,
-            bound=max(searches[best].value, *(proof.bound for proof in proofs)),
-            channel=self.channel,
-            entropy=self.entropy,
-            record=best,
-            joint=searches[best].best,
-            proofs=proofs,
-        )
-
-    def _proof(self, record: int, search: CellSearch) -> KindProof:
-        """The proof of the search, or of what is known without one where that says more."""
-        adversary, known = search.adversary, search.known
-        if adversary.silent:
-            return KindProof(record, 0.0)
-        if adversary.tight:
-            room = entropy_room(self.channel.query.alphabets, self.entropy)
-            bound = near_uniform_bound(adversary.rows, adversary.log_counts, room)
-            return KindProof(record, float_above(bound))
-        if known is not None and known.upper <= search.bound:
-            return KindProof(record, known.upper, laws=known.laws)
-        return search.proof(record)
-
-    def _search(
+    def _kind(
         self,
+        channel: RecordChannel,
         record: int,
-        parity: KnownParity | None,
-        warm: Mapping[int, FloatArray],
+        entropy: float,
+        tolerance: float,
+        start: RecordStart,
         clock: Clock,
-    ) -> CellSearch:
-        """The search with the best of many starts; of one, where that is an optimum."""
-        adversary = Adversary(
-            self.channel.rows, self.channel.log_counts(record), self.entropy, self.channel.query.log_size
-        )
-        search = CellSearch(adversary)
-        if adversary.silent or adversary.tight:
-            return search
-        late = clock.late_by(CLOSED_FORM_SECONDS)
-        search.known = None if late else one_class_each(adversary)
-        if search.known is not None:
-            search.offer(adversary.allowed(search.known.joint))
-            if search.known.upper <= search.value + self.options.tolerance / 2:
-                return search
-        seeds = [] if parity is None else [parity.joint]
-        if record in warm:
-            seeds.append(warm[record])
+    ) -> _Kind:
+        """What is known of one kind without branching, and the best law of many starts."""
+        adversary = Adversary.of(channel, record, entropy)
+        kind = _Kind(record, CellSearch(adversary))
+        search = kind.search
+        if adversary.silent:
+            kind.known, kind.reason = KindProof(record, 0.0), "nothing can leak"
+        elif adversary.tight:
+            room = entropy_room(channel.query.alphabets, entropy)
+            bound = float_above(near_uniform_bound(adversary.rows, adversary.log_counts, room))
+            kind.known = KindProof(record, bound)
+            kind.reason = "the entropy leaves next to nothing but the uniform dataset"
+        if kind.known is not None:
+            return kind
+        each = None if clock.late_by(CLOSED_FORM_SECONDS) else one_class_each(adversary)
+        if each is not None:
+            kind.known = KindProof(record, each.upper, laws=each.laws)
+            kind.reason = "the largest capacity of one class of datasets for each letter"
+            search.offer(adversary.allowed(each.joint))
+            if each.upper <= search.value + tolerance:
+                return kind
+        seeds = [adversary.allowed(start[record])] if record in start else []
         count = int(np.clip(100_000 // adversary.log_counts.size, 2, 16))
-        joints = np.stack([*starts(adversary, count, self.seed), *map(adversary.allowed, seeds), search.best])
+        joints = np.stack([*starts(adversary, count, self.seed), *seeds, search.best])
         rough, values = climb(adversary, joints, 30, 1e-9, clock)
         search.improve(rough[np.argsort(-values)[:3]], 2_000, clock)
-        return search
+        return kind
 
-    def _prove(self, search: CellSearch, target: float, nodes: int | None, clock: Clock) -> str:
-        """Bound one kind of records; what was done, in words."""
-        if search.adversary.silent:
-            return "nothing can leak"
-        if search.adversary.tight:
-            return "the entropy leaves next to nothing but the uniform dataset"
-        tolerance = self.options.tolerance / 2
-        if search.known is not None and search.known.upper <= max(search.value, target) + tolerance:
-            return "the largest capacity of one class of datasets for each letter"
-        return search.run(target, tolerance, nodes, clock)
+
+@dataclass
+class _Kind:
+    """The records of one kind: the search over cells, and what is proved without one, with the reason."""
+
+    record: int
+    search: CellSearch
+    known: KindProof | None = None
+    reason: str = ""
+
+    def prove(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
+        """Bound the leakage, by cells where what is known without them is no proof; how, in words."""
+        search, adversary = self.search, self.search.adversary
+        if adversary.silent or adversary.tight:
+            return self.reason
+        enough = max(search.value, target) + tolerance
+        if search.relaxation.free and not search.nodes and not self._known_below(enough):
+            itself = by_itself(adversary, self.record, enough, clock)
+            if not self._known_below(itself.bound):
+                self.known, self.reason = itself, "a record tells no more than itself"
+        return self.reason if self._known_below(enough) else search.run(target, tolerance, nodes, clock)
+
+    def _known_below(self, number: float) -> bool:
+        """Whether the leakage is known to be at most a number without branching."""
+        return self.known is not None and self.known.bound <= number
+
+    @property
+    def proof(self) -> KindProof:
+        """The proof of the search, or of what is known without one where that says more."""
+        known = self.known if self._known_below(self.search.bound) else None
+        return known or self.search.proof(self.record)
 
 
 def restart_name(record: int) -> str:

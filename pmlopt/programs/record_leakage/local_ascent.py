@@ -11,8 +11,10 @@ from pmlopt.solvers.outcome import FOREVER, Clock
 
 LOWEST_LOG_PRICE, HIGHEST_LOG_PRICE = np.log(1e-9), np.log(1e9)
 """Between these the price of the entropy is sought."""
-FIRST_REACH = 0.1
-"""How far from the last price the next one is sought at first, as a logarithm."""
+LEAST_REACH, MOST_REACH = 1e-7, 0.1
+"""How far from the last price the next one is sought at first, as a logarithm: `REACH` times as far as the
+last one moved, between these."""
+REACH = 4.0
 ROOT_STEPS = 60
 """Steps of the search for the price, at most."""
 SURPLUS_TOLERANCE = 1e-13
@@ -40,15 +42,16 @@ def climb(
     """
     log_counts, entropy = adversary.shifted
     values = informations(joints, adversary.rows)
-    guess, reach = np.zeros(len(joints)), np.inf
+    guess, reach = np.zeros(len(joints)), np.full(len(joints), np.inf)
     for _ in range(iterations):
         if clock.late:
             break
         exponents = np.einsum(
             "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
         )
-        guess, moved = _best(log_counts, exponents, entropy, guess, reach)
-        reach = FIRST_REACH
+        last = guess
+        guess, moved = _best(log_counts, exponents, entropy, last, reach)
+        reach = np.clip(REACH * np.abs(guess - last), LEAST_REACH, MOST_REACH)
         gained = informations(moved, adversary.rows)
         better = gained > values
         joints = np.where(better[:, None, None], moved, joints)
@@ -93,7 +96,7 @@ def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
 
 
 def _best(
-    log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray, reach: float
+    log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """The prices, as logarithms, at which the best laws meet the entropy, and those laws.
 

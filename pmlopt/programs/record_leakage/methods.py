@@ -2,52 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-
-from pmlopt.core.arrays import FloatArray, whole
-from pmlopt.data.sampling.categorical import generator
-from pmlopt.errors import PrivacyError, ProgramError
+from pmlopt.errors import ProgramError
 from pmlopt.programs.certificate import WarmStart, restart_of
-from pmlopt.programs.program import Found, Method, Question, uncertified
+from pmlopt.programs.program import Method, Question, uncertified
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.alternating import Alternating
-from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, restart_name
+from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, RecordStart, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
-from pmlopt.solvers.outcome import Options
-
-RecordStart = Mapping[int, FloatArray]
-"""Laws (A, T) of (X_i, T) to start from, by record."""
-
-
-@dataclass(frozen=True)
-class BranchAndBound:
-    """Best-first branch and bound on chords, with a proof of the bound.
-
-    For binary records over simplices of posteriors, where there are not many more outputs than classes, else
-    over those of the laws of classes, or of two outputs, given each letter. First the largest capacity of one
-    class of datasets for each letter is tried, which is the leakage where little entropy is asked for.
-
-    Attributes:
-        nodes: how many cells are bounded at most for each kind of records; where left out, 200,000, or fewer
-            where their corners would take more than 160 MB.
-        seed: of the starts of the local method; the same seed gives the same result, unless time runs out.
-    """
-
-    nodes: int | None = None
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if self.nodes is not None:
-            whole(self.nodes, "the number of nodes", PrivacyError)
-        generator(self.seed)
-
-    def __call__(
-        self, program: RecordLeakage, options: Options, start: RecordStart
-    ) -> Found[RecordCertificate]:
-        """Search every kind of records."""
-        return ExactLeakage(program.channel, program.entropy, options, self.nodes, self.seed).found(start)
 
 
 def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
@@ -62,9 +23,8 @@ def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
         )
     channel, laws = program.channel, {}
     for record in channel.query.kinds:
-        counts, found = channel.log_counts(record), restart.arrays.get(restart_name(record))
-        adversary = Adversary(channel.rows, counts, program.entropy, channel.query.log_size)
-        law = None if found is None else adversary.starting(found)
+        found = restart.arrays.get(restart_name(record))
+        law = None if found is None else Adversary.of(channel, record, program.entropy).starting(found)
         if law is not None:
             laws[record] = law
     return laws

@@ -86,6 +86,5 @@ def record_leakage(query: Query, mechanism: MechanismLike, entropy: float) -> Re
     """
     channel = record_channel(query, mechanism)
     bound = checked_entropy(query, entropy)
-    first = channel.query.kinds[0]
-    adversary = Adversary(channel.rows, channel.log_counts(first), bound, channel.query.log_size)
+    adversary = Adversary.of(channel, channel.query.kinds[0], bound)
     return RecordLeakage(declare=partial(class_relaxation, adversary), channel=channel, entropy=bound)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class Response:
         own: the bound that the multipliers give for the mechanisms with these rows.
         leaked: what the solver says that it leaks, in nats.
         aim: what is minimised, the leakage as the solver says.
+        compile_seconds, solve_seconds: what it took.
     """
 
     matrix: FloatArray
@@ -40,93 +41,69 @@ class Response:
     own: float
     leaked: float
     aim: float
+    compile_seconds: float
+    solve_seconds: float
 
 
-@dataclass
-class BestResponse:
-    """Solves for the best mechanism among those with some rows.
+def best_response(
+    rows: GroupedRows, priors: Sequence[WorstCasePrior], limit: float, options: Options
+) -> Response | None:
+    """The best mechanism with some rows, against some priors and within a limit; None where that failed.
 
-    Attributes:
-        rows: which rows may differ.
-        compile_seconds, solve_seconds: what it took.
+    Its multipliers, with the posteriors of the mechanism, bound every mechanism: those that are a solver's
+    noise are left out.
     """
+    program, tradeoff = rows.program, rows.tradeoff
+    joints = [rows.merged(prior.joint) for prior in priors]
+    masses = np.max([joint.max(axis=0) for joint in joints], axis=0)
+    kept = np.asarray(
+        (tradeoff.losses.max(axis=1) > NEGLIGIBLE_MASS * tradeoff.losses.max()) | (masses > NEGLIGIBLE_MASS)
+    )
+    part = Tradeoff(tradeoff.losses[kept], tradeoff.allowed[kept])
+    relaxed = tradeoff_program(part, [joint[:, kept] for joint in joints], program.sense, limit)
+    outcome = through_cvxpy.run(relaxed.problem, SOLVER, options, {})
+    if outcome.state != "point":
+        return None
+    matrix = _completed(rows, np.asarray(relaxed.variables["mechanism"].value), kept)
+    if not (matrix.max(axis=1) > 0).all():  # no numbers, or no mechanism: the time was over
+        return None
+    weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
+    spent = relaxed.constraints.get("distortion")
+    price = 0.0 if spent is None else max(0.0, float(spent.dual_value))
+    positive = np.maximum(matrix, 1e-15)
+    positive /= positive.sum(axis=1, keepdims=True)
+    cuts = []
+    for prior, joint, weight in zip(priors, joints, weights.tolist(), strict=True):
+        laws = np.maximum(joint @ positive, 1e-300)
+        cuts.append(Cut(prior.record, joint, laws / laws.sum(axis=0), weight))
+    proof = sharpened_tradeoff(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
+    least = NEGLIGIBLE_MULTIPLIER * max((cut.weight for cut in proof.cuts), default=0.0)
+    by_class = tuple(
+        replace(cut, joint=prior.joint)
+        for cut, prior in zip(proof.cuts, priors, strict=True)
+        if cut.weight > least
+    )
+    leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
+    return Response(
+        matrix=rows.repeated(matrix),
+        proof=replace(proof, cuts=by_class),
+        own=tradeoff_bound(tradeoff, program.sense, limit, proof),
+        leaked=leaked,
+        aim=leaked if program.sense == "leakage" else tradeoff.distortion(matrix),
+        compile_seconds=outcome.compile_seconds,
+        solve_seconds=outcome.solve_seconds,
+    )
 
-    rows: GroupedRows
-    compile_seconds: float = field(default=0.0, init=False)
-    solve_seconds: float = field(default=0.0, init=False)
 
-    def against(self, priors: Sequence[WorstCasePrior], limit: float, options: Options) -> Response | None:
-        """The best mechanism against some priors within a limit; None where the solver failed."""
-        program, tradeoff = self.rows.program, self.rows.tradeoff
-        joints = [self.rows.merged(prior.joint) for prior in priors]
-        kept = self._kept(joints)
-        part = Tradeoff(tradeoff.losses[kept], tradeoff.allowed[kept])
-        relaxed = tradeoff_program(part, [joint[:, kept] for joint in joints], program.sense, limit)
-        outcome = through_cvxpy.run(relaxed.problem, SOLVER, options, {})
-        self.compile_seconds += outcome.compile_seconds
-        self.solve_seconds += outcome.solve_seconds
-        if outcome.state != "point":
-            return None
-        rows = self._completed(np.asarray(relaxed.variables["mechanism"].value), kept)
-        if not (rows.max(axis=1) > 0).all():  # no numbers, or no mechanism: the time was over
-            return None
-        weights = np.maximum(np.atleast_1d(relaxed.constraints["priors"].dual_value), 0.0)
-        spent = relaxed.constraints.get("distortion")
-        price = 0.0 if spent is None else max(0.0, float(spent.dual_value))
-        proof = self._proof(rows, priors, joints, weights, price)
-        leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
-        return Response(
-            matrix=self.rows.repeated(rows),
-            proof=self._for_classes(proof, priors),
-            own=tradeoff_bound(tradeoff, program.sense, limit, proof),
-            leaked=leaked,
-            aim=leaked if program.sense == "leakage" else tradeoff.distortion(rows),
-        )
-
-    def _kept(self, joints: Sequence[FloatArray]) -> BoolArray:
-        """(G,) the groups that the program of some priors is about."""
-        losses = self.rows.tradeoff.losses
-        kept = np.asarray(losses.max(axis=1) > NEGLIGIBLE_MASS * losses.max())
-        for joint in joints:
-            kept |= joint.max(axis=0) > NEGLIGIBLE_MASS
-        return kept
-
-    def _completed(self, rows: FloatArray, kept: BoolArray) -> FloatArray:
-        """(G, M) rows whose other groups have the mean row of the kept ones of their value."""
-        if kept.all():
-            return rows
-        matrix = self.rows.program.cheapest[self.rows.first]
-        matrix[kept] = rows
-        values = self.rows.program.orbits.values[self.rows.first]
-        for value in np.unique(values[~kept]):
-            alike = matrix[kept & (values == value)]
-            if len(alike):
-                matrix[~kept & (values == value)] = alike.mean(axis=0)
+def _completed(rows: GroupedRows, matrix: FloatArray, kept: BoolArray) -> FloatArray:
+    """(G, M) rows whose other groups have the mean row of the kept ones of their value."""
+    if kept.all():
         return matrix
-
-    def _proof(
-        self,
-        matrix: FloatArray,
-        priors: Sequence[WorstCasePrior],
-        joints: Sequence[FloatArray],
-        weights: FloatArray,
-        price: float,
-    ) -> TradeoffProof:
-        """The multipliers of a solved program, by groups, with the posteriors of its mechanism."""
-        rows = np.maximum(matrix, 1e-15)
-        rows /= rows.sum(axis=1, keepdims=True)
-        cuts = []
-        for prior, joint, weight in zip(priors, joints, weights.tolist(), strict=True):
-            laws = np.maximum(joint @ rows, 1e-300)
-            cuts.append(Cut(prior.record, joint, laws / laws.sum(axis=0), weight))
-        program = self.rows.program
-        proof = TradeoffProof(tuple(cuts), price)
-        return sharpened_tradeoff(self.rows.tradeoff, program.sense, program.limit, proof)
-
-    def _for_classes(self, proof: TradeoffProof, priors: Sequence[WorstCasePrior]) -> TradeoffProof:
-        """The multipliers with the priors by classes, those that are a solver's noise left out."""
-        least = NEGLIGIBLE_MULTIPLIER * max((cut.weight for cut in proof.cuts), default=0.0)
-        cuts = (
-            replace(c, joint=p.joint) for c, p in zip(proof.cuts, priors, strict=True) if c.weight > least
-        )
-        return replace(proof, cuts=tuple(cuts))
+    whole = rows.program.cheapest[rows.first]
+    whole[kept] = matrix
+    values = rows.program.orbits.values[rows.first]
+    for value in np.unique(values[~kept]):
+        alike = whole[kept & (values == value)]
+        if len(alike):
+            whole[~kept & (values == value)] = alike.mean(axis=0)
+    return whole

@@ -14,7 +14,7 @@ from pmlopt.model.queries.record_leakage_measures import record_information, uni
 from pmlopt.programs.exact.arithmetic import DIGITS
 from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
-from pmlopt.programs.record_leakage.exact_leakage import ExactLeakage, float_above
+from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, float_above
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.grouped_rows import split
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
@@ -111,10 +111,8 @@ def audited(
 ) -> RecordCertificate:
     """The certified leakage of a mechanism."""
     channel = record_channel(program.orbits.query, program.mechanism(matrix))
-    work = ExactLeakage(
-        channel, program.entropy, Options(clock.at_least(SHORTEST_AUDIT), tolerance), nodes, seed, enough
-    )
-    return work.found({}).certificate
+    options = Options(clock.at_least(SHORTEST_AUDIT), tolerance)
+    return BranchAndBound(nodes, seed).search(channel, program.entropy, options, {}, enough).certificate
 
 
 def certify_tradeoff(

@@ -18,7 +18,7 @@ from pmlopt.model.queries.record_leakage_measures import uniform_alone
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.local_ascent import climb, starts
-from pmlopt.programs.tradeoff.best_response import BestResponse, Response
+from pmlopt.programs.tradeoff.best_response import Response, best_response
 from pmlopt.programs.tradeoff.certifying import audited, likely_within
 from pmlopt.programs.tradeoff.grouped_rows import (
     Family,
@@ -37,6 +37,46 @@ from pmlopt.solvers.outcome import Clock, Options
 
 MAX_AUDIT_RELAXATIONS = 200_000
 """Cells that all audits of a search bound at most."""
+
+ACCURACY = 1e-10
+"""What is asked of the solver: far below the gaps that are asked for."""
+
+MAX_ROUNDS = 100
+"""Programs that are solved at most in each phase of a search."""
+
+AUDIT_SHARE, LONG_AUDIT_SHARE = 0.3, 0.7
+"""The part of a phase's time that is kept for an audit, so that it ends with a mechanism: as a rule, and
+where audits take long."""
+
+FIRST_AUDIT_SHARE, MEMBER_AUDIT_SHARE = 0.3, 0.6
+"""Of the time left: for the audit that says how far to go on a path, and for that of a member of it, which
+ends early where it proves enough (Problem 3)."""
+
+MAX_MEMBERS = 6
+"""Members of a path that are audited at most, until one is proved to be within the leakage."""
+
+LARGEST_DISCREPANCY = 1e-2
+"""A program whose value is above the bound of its own multipliers by more has not been solved."""
+
+CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
+"""Of the local method, at most, and between looks at the clock."""
+
+CLIMB_SHARE = 1e-4
+"""Of the tolerance: what an iteration of the local method must gain to be followed by another."""
+
+FIRST_SECONDS = 0.5
+"""Seconds, with its compilation, that the first program of a search has at least: it proves a bound."""
+
+COARSE_SHARE = 0.75
+"""The part of the time for mechanisms with a row for each value of the query, where there are many more
+classes than values: audits of more rows hardly ever end in time."""
+
+MANY_CLASSES = 2
+"""For each value of the query."""
+
+MET = "mechanism and bound meet"
+COARSE_MET = "no mechanism with equal rows for many classes is better"
+OUT_OF_TIME = "the time or the rounds gave out"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +100,6 @@ class SearchState:
         priors: every one within the entropy bound.
         lower, proof: the best bound and its multipliers.
         best: the best mechanism so far.
-        likeliest: the one of the least leakage under the priors of its audit, whose bound may be far above.
         nodes: relaxations that are left for all audits together.
         rounds: programs solved.
         audits: certified oracles called.
@@ -75,7 +114,6 @@ class SearchState:
     lower: float = 0.0
     proof: TradeoffProof = field(default_factory=lambda: TradeoffProof((), 0.0))
     best: AuditedMechanism | None = None
-    likeliest: AuditedMechanism | None = None
     nodes: int = MAX_AUDIT_RELAXATIONS
     rounds: int = 0
     audits: int = 0
@@ -83,33 +121,9 @@ class SearchState:
     solve_seconds: float = 0.0
 
     @property
-    def gap(self) -> float:
-        """Between the best mechanism and the best bound."""
-        return math.inf if self.best is None else max(0.0, self.best.value - self.lower)
-
-    @property
     def met(self) -> bool:
-        """Whether the gap is good enough."""
-        return self.gap <= self.tolerance
-
-    def consider(self, matrix: FloatArray, nodes: int = MAX_AUDIT_RELAXATIONS) -> RecordCertificate:
-        """Audit a mechanism, and keep it where it is within the limits and the best."""
-        program = self.program
-        leakage = program.sense == "leakage"
-        enough = self.lower + 0.9 * self.tolerance if leakage else program.limit
-        audit = self.proved(matrix, enough, self.clock, nodes)
-        if leakage or audit.bound <= program.limit:
-            self.keep(matrix, audit)
-        return audit
-
-    def keep(self, matrix: FloatArray, audit: RecordCertificate) -> None:
-        """Keep a mechanism within the limits where it is the best."""
-        leakage = self.program.sense == "leakage"
-        value = audit.bound if leakage else self.program.tradeoff.distortion(matrix)
-        if self.best is None or value < self.best.value:
-            self.best = AuditedMechanism(matrix, value, audit)
-        if self.likeliest is None or audit.value < self.likeliest.audit.value:
-            self.likeliest = AuditedMechanism(matrix, value, audit)
+        """Whether the gap between the best mechanism and the best bound is good enough."""
+        return self.best is not None and self.best.value - self.lower <= self.tolerance
 
     def learn(self, proof: TradeoffProof) -> None:
         """Keep a proof that bounds more."""
@@ -117,47 +131,58 @@ class SearchState:
         if bound > self.lower or not self.proof.cuts:
             self.lower, self.proof = max(bound, self.lower), proof
 
-    def proved(
-        self, matrix: FloatArray, enough: float, until: Clock, nodes: int = MAX_AUDIT_RELAXATIONS
+    def audit(
+        self,
+        matrix: FloatArray,
+        nodes: int = MAX_AUDIT_RELAXATIONS,
+        until: Clock | None = None,
+        lower: float = -math.inf,
     ) -> RecordCertificate:
-        """The certified leakage, no finer than is needed to prove that it is at most `enough`."""
-        self.audits += 1
+        """The certified leakage, no finer than is needed; the mechanism is kept where it is the best.
+
+        Args:
+            matrix: (K, M) the mechanism.
+            nodes: relaxations at most.
+            until: what is left of the time, if less than for the search.
+            lower: a value that no mechanism like this one is below, where that is known.
+        """
+        program, self.audits = self.program, self.audits + 1
+        leakage = program.sense == "leakage"
         audit = audited(
-            self.program, matrix, self.tolerance / 4, enough=enough, seed=self.seed, clock=until,
+            program, matrix, self.tolerance / 4, seed=self.seed, clock=until or self.clock,
+            enough=max(self.lower, lower) + 0.9 * self.tolerance if leakage else program.limit,
             nodes=max(1, min(nodes, self.nodes)),
         )  # fmt: skip
         self.nodes -= sum(proof.relaxations for proof in audit.proofs)
+        value = audit.bound if leakage else program.tradeoff.distortion(matrix)
+        within = leakage or audit.bound <= program.limit
+        if within and (self.best is None or value < self.best.value):
+            self.best = AuditedMechanism(matrix, value, audit)
         return audit
 
+    def follow(self, path: Family, audit: RecordCertificate, room: float, until: Clock, nodes: int) -> None:
+        """Go along a path until the audit proves the leakage to be within the limit (Problem 3).
 
-ACCURACY = 1e-10
-"""What is asked of the solver: far below the gaps that are asked for."""
-MAX_ROUNDS = 100
-"""Programs that are solved at most in each phase of a search."""
+        An audit of no more effort finds a bound above the leakage by about the same factor, so that the
+        member that is tried aims below the limit by that factor.
 
-AUDIT_SHARE, LONG_AUDIT_SHARE = 0.3, 0.7
-"""The part of a phase's time that is kept for an audit, so that it ends with a mechanism: as a rule, and
-where audits take long."""
-
-FIRST_AUDIT_SHARE, MIXTURE_AUDIT_SHARE = 0.3, 0.6
-"""Of the time left: for the audit that says how far to mix, and for that of a mixture, which ends early where
-it proves enough (Problem 3)."""
-
-MAX_MIXTURES = 6
-"""Mixtures with a constant that are audited at most, until one is proved to be within the leakage."""
-
-LARGEST_DISCREPANCY = 1e-2
-"""A program whose value is above the bound of its own multipliers by more has not been solved."""
-
-CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
-"""Of the local method, at most, and between looks at the clock."""
-
-FIRST_SECONDS = 0.5
-"""Seconds, with its compilation, that the first program of a search has at least: it proves a bound."""
-
-MET = "mechanism and bound meet"
-COARSE_MET = "no mechanism with equal rows for many classes is better"
-OUT_OF_TIME = "the time or the rounds gave out"
+        Args:
+            path: mechanisms, of falling leakage.
+            audit: of one of them.
+            room: how far below the limit to aim.
+            until: what is left of the time.
+            nodes: relaxations of an audit, at most.
+        """
+        program = self.program
+        for _ in range(MAX_MEMBERS):
+            if audit.value <= 0 or until.late:
+                return
+            matrix = likely_within(program, path, audit, program.limit - room)
+            if self.best is not None and program.tradeoff.distortion(matrix) >= self.best.value:
+                return
+            audit = self.audit(matrix, nodes, until.part(MEMBER_AUDIT_SHARE))
+            if audit.bound <= program.limit:
+                return
 
 
 @dataclass
@@ -169,9 +194,7 @@ class CuttingPlanePhase:
         rows: which rows may differ.
         until: what is left of the time.
         certain: whether mechanisms are audited; else the phase ends where the local method finds no prior.
-        audit_share: the part of the phase's time that is kept for an audit.
-        first: (K, M) a mechanism against which the first priors are found; None for one of no account.
-        response: what solves the programs.
+        reserve: seconds that are kept for an audit.
         last: the mechanism of the last program.
         aim: its value, as the solver says.
         leaked: what is known of its leakage: the most under a prior that was found.
@@ -186,9 +209,7 @@ class CuttingPlanePhase:
     rows: GroupedRows
     until: Clock
     certain: bool
-    audit_share: float = AUDIT_SHARE
-    first: FloatArray | None = None
-    response: BestResponse = field(init=False)
+    reserve: float
     last: FloatArray | None = None
     aim: float = 0.0
     price: float = 0.0
@@ -197,11 +218,6 @@ class CuttingPlanePhase:
     proof: TradeoffProof | None = None
     audited: bool = False
     rounds: int = 0
-    _reserve: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.response = BestResponse(self.rows)
-        self._reserve = self.audit_share * (self.until.left() or 0.0) if self.certain else 0.0
 
     @property
     def program(self) -> TradeoffProgram:
@@ -211,42 +227,39 @@ class CuttingPlanePhase:
     @property
     def late(self) -> bool:
         """Whether the time is over, but for an audit where no mechanism was audited yet."""
-        return self.until.late_by(0.0 if self.audited else -self._reserve)
+        return self.until.late_by(0.0 if self.audited else -self.reserve)
 
     @property
-    def met(self) -> bool:
-        """Whether nothing better is to be found among these rows."""
+    def met(self) -> str | None:
+        """Why nothing better is to be found among these rows; None where something may be."""
         best = self.search.best
-        return self.search.met or (
-            best is not None
-            and not self.rows.all
-            and self.last is not None
-            and best.value - self.aim <= self.search.tolerance
-        )
+        if self.search.met:
+            return MET
+        if best is None or self.last is None or self.rows.all:
+            return None
+        return COARSE_MET if best.value - self.aim <= self.search.tolerance else None
 
-    def run(self) -> str:
-        """Alternate program and oracle until the bounds meet; how it ended, in words."""
-        program = self.program
-        if not self.search.priors:
+    def run(self, first: FloatArray | None) -> str:
+        """Alternate program and oracle until the bounds meet; how it ended, in words.
+
+        Args:
+            first: (K, M) a mechanism against which the first priors are found, where there are none.
+        """
+        program, search = self.program, self.search
+        if not search.priors:
             half = convex_combination(program.cheapest, program.constant, 0.5)
-            first = program.repaired(half) if self.first is None else self.first
+            first = program.repaired(half) if first is None else first
             self._add_priors(self.rows.repeated(first[self.rows.first]), -math.inf)
         ending = None
         while ending is None:
             ending = self._round()
-        self.search.compile_seconds += self.response.compile_seconds
-        self.search.solve_seconds += self.response.solve_seconds
-        late = self.until.late and self.search.best is not None
+        late = self.until.late and search.best is not None
         if self.certain and not (late or self.audited or self.met) and self.last is not None:
-            self._audit(self._likeliest(self.last), math.inf)
+            last, best = self.last, search.best
+            if program.sense == "leakage" and best is not None and best.audit.value < self.leaked:
+                last = best.matrix  # it is known to leak less
+            self._audit(last, math.inf)
         return ending
-
-    def _likeliest(self, last: FloatArray) -> FloatArray:
-        """The mechanism of the last program, or in Problem 2 one that is known to leak less than it does."""
-        known = self.search.likeliest
-        if self.program.sense == "distortion" or known is None or known.audit.value >= self.leaked:
-            return last
-        return known.matrix
 
     def _round(self) -> str | None:
         """Solve, and add priors: from the local method where it finds any, else from an audit."""
@@ -254,80 +267,75 @@ class CuttingPlanePhase:
         found = self._solve()
         if found is None:
             return "the solver could not solve a program"
-        self.last, self.aim = self._repaired(found.matrix), found.aim
+        self.last = self.rows.repeated(self.program.repaired(found.matrix)[self.rows.first])
+        self.aim, self.leaked = found.aim, found.leaked
         if self.met:
-            return MET if self.search.met else COARSE_MET
-        self.leaked = found.leaked
+            return self.met
         if self.rounds >= MAX_ROUNDS:
             return OUT_OF_TIME
-        if self._add_priors(self.last, found.leaked + self._significant):
+        more = self._add_priors(self.last, found.leaked + self._significant)
+        if more or self.late:
             return OUT_OF_TIME if self.late else None
-        if self.late:
-            return OUT_OF_TIME
         if not self.certain:
             return "no prior was found that leaks more"
         news = self._audit(self.last, found.leaked)
         if self.met:
-            return MET if self.search.met else COARSE_MET
+            return self.met
         if not news and self.room >= room / 2:
             return "no prior was found that leaks more, and the audit left a gap: allow it more time"
         return None
 
-    def _repaired(self, matrix: FloatArray) -> FloatArray:
-        """The mechanism nearest to a solver's matrix, rows that are equal staying so."""
-        return self.rows.repeated(self.program.repaired(matrix)[self.rows.first])
-
     def _solve(self) -> Response | None:
         """The best mechanism against the priors so far; None where that failed."""
+        search = self.search
         self.rounds += 1
-        self.search.rounds += 1
+        search.rounds += 1
         found = self._solved()
         if found is None:  # the solver lost its way among the priors: the ones that count, and what is new
-            self.search.priors = heaviest(self.search.proof) + self.search.priors[self.solved_for :]
-            found = self._solved() if self.search.priors else None
-        self.solved_for = len(self.search.priors)
+            search.priors = heaviest(search.proof) + search.priors[self.solved_for :]
+            found = self._solved() if search.priors else None
+        self.solved_for = len(search.priors)
         return found
 
     def _solved(self) -> Response | None:
         """The answer of the program; None where its own multipliers do not bear it out."""
         program, search = self.program, self.search
-        limit = program.limit - (0.0 if program.sense == "leakage" else self.room)
-        found = self.response.against(search.priors, limit, self._accuracy)
-        if found is None:
-            return None
-        if found.aim - max(found.own, program.floor) > max(LARGEST_DISCREPANCY, 10 * search.tolerance):
+        found = self._response(search.priors)
+        if found is None or found.aim - max(found.own, program.floor) > max(
+            LARGEST_DISCREPANCY, 10 * search.tolerance
+        ):
             return None
         search.learn(found.proof)
-        self.proof = found.proof
-        self.price = sum(cut.weight for cut in found.proof.cuts)
-        if self.rows.all and found.aim - search.lower > search.tolerance / 2:
-            self._learn_from(heaviest(found.proof), limit)
+        self.proof, self.price = found.proof, sum(cut.weight for cut in found.proof.cuts)
+        few = heaviest(found.proof)
+        gap = found.aim - search.lower
+        if self.rows.all and gap > search.tolerance / 2 and 0 < len(few) < len(search.priors):
+            again = self._response(few)  # among many priors that are nearly alike multipliers blur
+            if again is not None:
+                search.learn(again.proof)
         return found
 
-    def _learn_from(self, priors: Sequence[WorstCasePrior], limit: float) -> None:
-        """Solve again for the priors that count: among many that are nearly alike multipliers blur."""
-        if 0 < len(priors) < len(self.search.priors):
-            found = self.response.against(priors, limit, self._accuracy)
-            if found is not None:
-                self.search.learn(found.proof)
-
-    @property
-    def _accuracy(self) -> Options:
-        """What the solver is asked for; it stops with the phase."""
-        least = FIRST_SECONDS if self.search.rounds <= 1 else 1e-2
-        return Options(self.until.at_least(least), ACCURACY)
+    def _response(self, priors: Sequence[WorstCasePrior]) -> Response | None:
+        """The best mechanism against some priors; the solver stops with the phase."""
+        search, program = self.search, self.program
+        limit = program.limit - (0.0 if program.sense == "leakage" else self.room)
+        least = FIRST_SECONDS if search.rounds <= 1 else 1e-2
+        found = best_response(self.rows, priors, limit, Options(self.until.at_least(least), ACCURACY))
+        if found is not None:
+            search.compile_seconds += found.compile_seconds
+            search.solve_seconds += found.solve_seconds
+        return found
 
     def _add_priors(self, matrix: FloatArray, floor: float) -> bool:
         """Add priors that leak more than a floor, by the local method; whether there were any."""
-        found = False
         known = self.search.priors
+        before = len(known)
         for record in self.program.orbits.query.kinds:
             adversary = self.rows.adversary(matrix, record)
             if adversary.tight:
                 if not any(prior.record == record for prior in known):
                     uniform = self.program.adversary(self.program.constant, record).uniform
                     known.append(WorstCasePrior(record, uniform))
-                    found = True
                 continue
             warm = [self.rows.merged(prior.joint) for prior in known if prior.record == record]
             count = int(np.clip(50_000 // adversary.log_counts.size, 2, 12))
@@ -337,18 +345,18 @@ class CuttingPlanePhase:
             for joint in apart(joints, values, floor):
                 if adversary.leaked(adversary.allowed(joint)) > floor:
                     known.append(WorstCasePrior(record, self.rows.spread(joint, record)))
-                    found = True
-        return found
+        return len(known) > before
 
     def _climbed(self, adversary: Adversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
         """The local method from some laws, while there is time."""
-        joints, values = climb(adversary, first, CLIMBED_AT_ONCE, 1e-11)
+        least = CLIMB_SHARE * self.search.tolerance
+        joints, values = climb(adversary, first, CLIMBED_AT_ONCE, least)
         for _ in range(CLIMB_ITERATIONS // CLIMBED_AT_ONCE - 1):
+            before = values
             if self.late:
                 break
-            before = values
-            joints, values = climb(adversary, joints, CLIMBED_AT_ONCE, 1e-11)
-            if float((values - before).max()) <= 1e-11:
+            joints, values = climb(adversary, joints, CLIMBED_AT_ONCE, least)
+            if float((values - before).max()) <= least:
                 break
         return joints, values
 
@@ -361,42 +369,19 @@ class CuttingPlanePhase:
         program, search = self.program, self.search
         leakage = program.sense == "leakage"
         self.audited = True
-        lower = search.lower if self.rows.all else max(search.lower, self.aim)
-        enough = lower + 0.9 * search.tolerance if leakage else program.limit
-        audit = search.proved(matrix, enough, self.until if leakage else self.until.part(FIRST_AUDIT_SHARE))
+        until = self.until if leakage else self.until.part(FIRST_AUDIT_SHARE)
+        audit = search.audit(matrix, until=until, lower=-math.inf if self.rows.all else self.aim)
         if audit.value > claimed and not uniform_alone(program.entropy, program.orbits.query.log_size):
             law = split(audit, program.log_counts[audit.record])
             allowed = program.adversary(program.constant, audit.record).allowed(law)
             search.priors.append(WorstCasePrior(audit.record, allowed))
-        if leakage or audit.bound <= program.limit:
-            search.keep(matrix, audit)
-        else:
-            self._keep_mixture(matrix, audit)
+        if not leakage and audit.bound > program.limit:
+
+            def mixed(share: float) -> FloatArray:
+                return convex_combination(matrix, program.constant, share)
+
+            search.follow(mixed, audit, self.room, self.until, MAX_AUDIT_RELAXATIONS)
         return audit.value > claimed + (0.0 if leakage else self._significant)
-
-    def _keep_mixture(self, matrix: FloatArray, audit: RecordCertificate) -> None:
-        """Mix with a constant until the audit proves the leakage to be within the limit (Problem 3).
-
-        An audit of no more effort finds a bound above the leakage by about the same factor, so that the
-        mixture aims below the limit by that factor.
-        """
-        program, search, limit = self.program, self.search, self.program.limit
-
-        def mixed(share: float) -> FloatArray:
-            return convex_combination(matrix, program.constant, share)
-
-        for _ in range(MAX_MIXTURES):
-            if audit.value <= 0:
-                return
-            mixture = likely_within(program, mixed, audit, limit - self.room)
-            if search.best is not None and program.tradeoff.distortion(mixture) >= search.best.value:
-                return
-            audit = search.proved(mixture, limit, self.until.part(MIXTURE_AUDIT_SHARE))
-            if audit.bound <= limit:
-                search.keep(mixture, audit)
-                return
-            if self.until.late:
-                return
 
     @property
     def _significant(self) -> float:
@@ -412,17 +397,6 @@ class CuttingPlanePhase:
         return min(self.program.limit / 4, self.search.tolerance / 4 / max(self.price, 1e-3))
 
 
-COARSE_SHARE = 0.75
-"""The part of the time for mechanisms with a row for each value of the query, where there are many more
-classes than values: audits of more rows hardly ever end in time."""
-
-MANY_CLASSES = 2
-"""For each value of the query."""
-
-FAMILY_STEPS = 3
-"""Members of a family that are audited to find one that leaks as much as is allowed."""
-
-
 def search(state: SearchState, first: FloatArray | None) -> str:
     """Search few rows, then all; how it ended, in words.
 
@@ -432,7 +406,7 @@ def search(state: SearchState, first: FloatArray | None) -> str:
     these begin, and audited where the gap stays open.
     """
     plans = searched_rows(state.program)
-    _consider_families(state, plans[0])
+    _audit_families(state, plans[0])
     ending, coarse = OUT_OF_TIME, None
     first_certain = plans[-1].count > MANY_CLASSES * plans[0].count
     for rows in plans:
@@ -441,47 +415,32 @@ def search(state: SearchState, first: FloatArray | None) -> str:
         last = rows is plans[-1]
         until = state.clock if last else state.clock.part(COARSE_SHARE)
         long = state.program.sense == "distortion" or (first_certain and not last)
-        phase = CuttingPlanePhase(
-            state,
-            rows,
-            until,
-            last or first_certain,
-            LONG_AUDIT_SHARE if long else AUDIT_SHARE,
-            first,
-        )
-        ending = phase.run()
+        certain = last or first_certain
+        kept = (LONG_AUDIT_SHARE if long else AUDIT_SHARE) * (until.left() or 0.0)
+        phase = CuttingPlanePhase(state, rows, until, certain, kept if certain else 0.0)
+        ending = phase.run(first)
         if state.met:
             return MET
         if not last:  # among many priors that are nearly alike multipliers blur
             coarse = phase.last
             state.priors = state.priors if phase.proof is None else heaviest(phase.proof)
     if not (first_certain or state.clock.late) and coarse is not None:
-        state.consider(coarse)
+        state.audit(coarse)
         ending = MET if state.met else ending
     if state.best is None:
-        state.consider(state.program.constant)
+        state.audit(state.program.constant)
     return ending
 
 
-def _consider_families(state: SearchState, rows: GroupedRows) -> None:
-    """The symmetric channel and the exponential mechanism, each by one relaxation."""
-    if state.program.sense == "distortion":
-        state.consider(state.program.constant, 1)
+def _audit_families(state: SearchState, rows: GroupedRows) -> None:
+    """The symmetric channel and the exponential mechanism, each by single relaxations."""
+    program = state.program
+    if program.sense == "distortion":
+        state.audit(program.constant, 1)
     for family in families(rows):
         if state.best is not None and state.clock.late:
             return
-        if state.program.sense == "leakage":
-            state.consider(within_distortion(rows, family), 1)
+        if program.sense == "leakage":
+            state.audit(within_distortion(rows, family), 1)
         else:
-            _within_leakage(state, family)
-
-
-def _within_leakage(state: SearchState, family: Family) -> None:
-    """Look for the member of a family that leaks as much as is allowed, and audit it."""
-    matrix = family(0.5)
-    for _ in range(FAMILY_STEPS):
-        audit = state.consider(matrix, 1)
-        if audit.value <= 0 or state.clock.late:
-            return
-        matrix = likely_within(state.program, family, audit, state.program.limit)
-    state.consider(matrix, 1)
+            state.follow(family, state.audit(family(0.5), 1), 0.0, state.clock, 1)

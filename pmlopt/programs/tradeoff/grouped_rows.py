@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.roots import halved
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.record_leakage.adversary import Adversary
@@ -127,14 +127,15 @@ class GroupedRows:
         return self.count == len(self.groups)
 
     @cached_property
+    def members(self) -> FloatArray:
+        """(K, G) one where a class is in a group."""
+        return np.eye(self.count)[self.groups]
+
+    @cached_property
     def tradeoff(self) -> Tradeoff:
         """The losses (G, M) of the groups, and the entries that every class of a group allows."""
         known = self.program.tradeoff
-        losses = np.zeros((self.count, known.losses.shape[1]))
-        np.add.at(losses, self.groups, known.losses)
-        allowed: BoolArray = np.ones(losses.shape, dtype=bool)
-        np.logical_and.at(allowed, self.groups, known.allowed)
-        return Tradeoff(losses, allowed)
+        return Tradeoff(self.members.T @ known.losses, self.members.T @ ~known.allowed == 0)
 
     @cached_property
     def first(self) -> IntArray:
@@ -146,17 +147,14 @@ class GroupedRows:
         """(A, G) the logarithms of the counts of letters and groups, for one record of each kind."""
         found = {}
         for record, counts in self.program.log_counts.items():
-            merged = np.full((len(counts), self.count), -np.inf)
-            for letter, row in enumerate(counts):
-                np.logaddexp.at(merged[letter], self.groups, row)
-            found[record] = merged
+            found[record] = np.full((len(counts), self.count), -np.inf)
+            for merged, row in zip(found[record], counts, strict=True):
+                np.logaddexp.at(merged, self.groups, row)
         return found
 
     def merged(self, joint: FloatArray) -> FloatArray:
         """(A, G) a law of letter and class as one of letter and group."""
-        found = np.zeros((len(joint), self.count))
-        np.add.at(found.T, self.groups, joint.T)
-        return found
+        return np.asarray(joint @ self.members)
 
     def repeated(self, rows: FloatArray) -> FloatArray:
         """(K, M) the rows (G, M) of the groups, repeated for their classes."""

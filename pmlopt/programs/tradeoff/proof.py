@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, localcontext
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 
@@ -140,14 +140,18 @@ def tradeoff_bound(
     leakage = sense == "leakage"
     if leakage and total <= 0:
         return 0.0  # a leakage is never less
-    scale = 1 / total if leakage else factor
-    gains, doubt = (scale * part for part in known or gains_of(proof.cuts, tradeoff.losses.shape))
-    price = scale * proof.price * factor if leakage else 1.0
-    worth = np.where(tradeoff.allowed, gains + price * tradeoff.losses, np.inf)
-    offset = price * limit if leakage else total * factor * limit
-    size = float((doubt + price * tradeoff.losses).max(axis=1).sum()) + abs(offset)
-    found = worth.min(axis=1).sum() - offset
-    return max(0.0, float(found) - rounding_of(worth.size, size))
+    gains, sizes = known or gains_of(proof.cuts, tradeoff.losses.shape)
+    of_gains, of_losses, offset = _shares(leakage, limit, total, factor * proof.price, factor)
+    worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * tradeoff.losses, math.inf)
+    size = float((of_gains * sizes + of_losses * tradeoff.losses).max(axis=1).sum()) + abs(offset)
+    return max(0.0, float(worth.min(axis=1).sum() - offset) - rounding_of(worth.size, size))
+
+
+def _shares(leakage: bool, limit: Any, weights: Any, price: Any, factor: Any) -> tuple[Any, Any, Any]:
+    """What gains and losses are multiplied by, and what the limit is worth: floats, or decimals."""
+    if leakage:
+        return 1 / weights, price / weights, price / weights * limit
+    return factor, 1, factor * weights * limit
 
 
 def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> TradeoffProof:
@@ -172,12 +176,17 @@ def gains_of(cuts: Sequence[Cut], shape: tuple[int, ...]) -> tuple[FloatArray, F
     """(K, M) the weighted sum g of the cuts, and the sizes of the terms that rounding may touch in it."""
     gains, sizes = np.zeros(shape), np.zeros(shape)
     for cut in cuts:
-        letters = cut.joint.sum(axis=1)
-        used = letters > 0
-        logs = np.log(cut.posterior[used] / letters[used, None])
-        gains += cut.weight * cut.joint[used].T @ logs
-        sizes += cut.weight * cut.joint[used].T @ (1 + np.abs(logs))
+        joint, logs = _log_ratios(cut.joint, cut.posterior, np.log)
+        gains += cut.weight * joint.T @ logs
+        sizes += cut.weight * joint.T @ (1 + np.abs(logs))
     return gains, sizes
+
+
+def _log_ratios(joint: Any, posterior: Any, log: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """J and `log(psi(a|y) / pi_a)` of the letters that occur, floats or decimals."""
+    letters = joint.sum(axis=1)
+    used = letters > 0
+    return joint[used], log(posterior[used] / letters[used, None])
 
 
 def only_constants(query: Query, entropy: float) -> bool:
@@ -283,36 +292,19 @@ def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bo
 def proved_least(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
     """`tradeoff_bound` in decimals of the context, or the least distortion of all where that is more."""
     leakage = sense == "leakage"
-    losses = table_of(tradeoff.losses)
-    floor = Decimal(0) if leakage else total(min(row) for row in losses)
-    weights = [Decimal(cut.weight) for cut in proof.cuts]
-    scale = total(weights) if leakage else Decimal(1)
-    if scale <= 0:
+    losses = np.array(table_of(tradeoff.losses), dtype=object)
+    floor = Decimal(0) if leakage else total(losses.min(axis=1))
+    weights = total(Decimal(cut.weight) for cut in proof.cuts)
+    if leakage and weights <= 0:
         return floor
-    price = Decimal(proof.price) / scale if leakage else Decimal(1)
-    worth = [[price * cost for cost in row] for row in losses]
-    for cut, weight in zip(proof.cuts, weights, strict=True):
-        for row, gains in zip(worth, _gains(cut), strict=True):
-            row[:] = [w + weight / scale * gain for w, gain in zip(row, gains, strict=True)]
-    offset = (price if leakage else total(weights)) * Decimal(limit)
-    allowed = tradeoff.allowed.tolist()
-    found = total(
-        min(w for w, ok in zip(*pair, strict=True) if ok) for pair in zip(worth, allowed, strict=True)
-    )
-    return max(floor, found - offset)
-
-
-def _gains(cut: Cut) -> Rows:
-    """`sum_a J(a,k) log(psi(a|y) / pi_a)` of one prior, for each class k and output y."""
-    width = cut.joint.shape[1]
-    flat = stochastic(cut.joint.reshape(1, -1))[0]
-    posterior = zip(*stochastic(cut.posterior.T), strict=True)
-    gains = [[Decimal(0)] * cut.posterior.shape[1] for _ in range(width)]
-    for letter, laws in enumerate(posterior):
-        part = flat[letter * width : (letter + 1) * width]
-        mass = total(part)
-        if mass > 0:
-            logs = [(psi / mass).ln() for psi in laws]
-            for row, weight in zip(gains, part, strict=True):
-                row[:] = [gain + weight * log for gain, log in zip(row, logs, strict=True)]
-    return gains
+    gains = np.full(losses.shape, Decimal(0))
+    for cut in proof.cuts:
+        flat, width = stochastic(cut.joint.reshape(1, -1))[0], cut.joint.shape[1]
+        exact = np.array(flat, dtype=object).reshape(-1, width)
+        posterior = np.array(stochastic(cut.posterior.T), dtype=object).T
+        joint, logs = _log_ratios(exact, posterior, np.vectorize(Decimal.ln, otypes=[object]))
+        gains = gains + Decimal(cut.weight) * (joint.T @ logs)
+    of_gains, of_losses, offset = _shares(leakage, Decimal(limit), weights, Decimal(proof.price), Decimal(1))
+    worth = np.where(tradeoff.allowed, of_gains * gains + of_losses * losses, math.inf)
+    least: Decimal = total(worth.min(axis=1)) - offset
+    return max(floor, least)

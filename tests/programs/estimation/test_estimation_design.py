@@ -37,7 +37,7 @@ from pmlopt.model.closed_forms import (
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.programs.estimation.bounds import Relaxation, information_bound, relaxed_bound
+from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import column_cones
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
@@ -109,9 +109,7 @@ def test_no_multipliers_prove_too_much(seed: int, criterion: str) -> None:
     result = solve(program)
     z = result.certificate.sensitivities * np.exp(rng.normal(scale=0.3)) + rng.normal(scale=0.1, size=(3, 3))
     rho = result.certificate.multipliers * np.exp(rng.normal(scale=0.3)) + rng.normal(size=3)
-    bound = information_bound(
-        program.columns.exact, prior.pmf, program.workload, utility.criterion, z, np.asarray(rho)
-    )
+    bound = program.objective.information_bound(program.columns.exact, Proof(z, np.asarray(rho)))
     assert bound <= result.bound + result.gap
 
 
@@ -188,9 +186,8 @@ def test_columns_that_are_not_listed_are_searched_and_bounded(
             part * (1 + scale * rng.normal(size=part.shape))
             for part in (proof.sensitivities, proof.multipliers, *proof.products)
         )
-        numbers = Relaxation(z, rho, tuple(weights))
-        cones = program.columns.cones
-        assert relaxed_bound(prior.pmf, proof.workload, criterion, cones, numbers) <= best.value
+        numbers = Proof(z, rho, tuple(weights))
+        assert program.objective.relaxed_bound(program.columns.cones, numbers) <= best.value
 
 
 @pytest.mark.parametrize(
@@ -285,10 +282,9 @@ def test_one_frequency_is_that_of_a_response_about_it(
     """Randomized response about one letter leaves `p (1 - p) + e^eps / (e^eps - 1)^2`; J is singular."""
     if not listed:
         monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
-    prior = Prior([0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.05])
-    p = float(prior.pmf[letter])
+    p = float(NEAR.pmf[letter])
     known = p * (1 - p) + math.e / (math.e - 1) ** 2
-    found = solve(design(prior, LDP(1.0), EstimationError(np.eye(7)[[letter]])))
+    found = solve(design(NEAR, LDP(1.0), EstimationError(np.eye(5)[[letter]])))
     assert found.bound <= known * (1 + 1e-12)
     assert found.value == pytest.approx(known, rel=1e-4)
     assert known <= found.value * (1 + 1e-12)
@@ -318,7 +314,7 @@ def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
     rng = np.random.default_rng([310, seed])
     columns, p = 2 * rng.random((3, 4)), rng.dirichlet(np.ones(3))
     wanted, z, rho = rng.normal(size=(2, 3)), rng.normal(size=(3, 2)), rng.normal(size=3)
-    bound = information_bound(columns, p, wanted, "A", z, rho)
+    bound = Objective(p, wanted, "A").information_bound(columns, Proof(z, rho))
     lam, q, w, s, r = (np.vectorize(Fraction, otypes=[object])(x) for x in (columns, p, wanted, z, rho))
     excess = max(((s.T @ lam) ** 2).sum(axis=0) - (q * r) @ lam)
     clear = ((w @ q) ** 2).sum()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from pmlopt import LDP, LIP, PML, EstimationError, Prior, design, solve
 from pmlopt.model.closed_forms import least_ldp_estimation_error, least_pml_estimation_error
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.programs.estimation.bounds import relaxed_bound
+from pmlopt.programs.estimation.bounds import Objective
 from pmlopt.programs.estimation.columns import column_cones
 from pmlopt.programs.estimation.moments import MomentProblem
 
@@ -19,9 +19,10 @@ def bound_of(prior: Prior, privacy: PML | LDP | LIP, workload: np.ndarray, crite
     """What the numbers that were found prove, by the bound that any numbers give."""
     cones = column_cones(prior.pmf, privacy.columns(prior))
     assert cones is not None
-    found = MomentProblem(cones[0], prior.pmf, workload, criterion).relaxation(workload)
+    objective = Objective(prior.pmf, workload, criterion)
+    found = MomentProblem(cones[0], objective).proof(objective)
     assert found is not None
-    return relaxed_bound(prior.pmf, workload, criterion, cones, found)
+    return objective.relaxed_bound(cones, found)
 
 
 @settings(max_examples=15, deadline=None)
@@ -90,7 +91,7 @@ def test_fewer_outputs_cost_what_the_gap_says(most: int) -> None:
         assert best.value < few.value <= {8: 1.3, 16: 1.2}[most] * best.value
 
 
-@pytest.mark.parametrize("rare", [1e-6, 1e-9, 1e-12])
+@pytest.mark.parametrize("rare", [1e-6, 1e-12])
 @pytest.mark.parametrize("privacy", [PML(2.0), LDP(20.0), LIP(20.0, 20.0)], ids=str)
 @pytest.mark.parametrize("most", [None, 6])
 def test_rare_letters_keep_their_rows(privacy: PML | LDP | LIP, rare: float, most: int | None) -> None:

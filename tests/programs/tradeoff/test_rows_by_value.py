@@ -45,6 +45,7 @@ def test_small_queries_are_never_worse_than_a_row_for_each_value(seed: int) -> N
 
 
 MANY: list[tuple[Query, float, float]] = [
+    (ModularSum(30, 3), 0.2, 18.0),
     (ModularSum(100, 3), 0.2, 99.5 * LOG2),
     (ModularSum(1000, 3), 0.2, 999.5 * LOG2),
     (majority(300), 0.1, 299.5 * LOG2),

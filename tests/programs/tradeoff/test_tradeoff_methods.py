@@ -10,13 +10,11 @@ import pytest
 
 from pmlopt import distortion_leakage, leakage_distortion, solve, solvers_for
 from pmlopt.model.closed_forms.parity import parity_leakage
-from pmlopt.model.queries import ModularSum, Quadratic
+from pmlopt.model.queries import ModularSum
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import Restart
-from pmlopt.programs.tradeoff.certifying import audited
 from pmlopt.programs.tradeoff.grouped_rows import families, searched_rows, within_distortion
 from pmlopt.programs.tradeoff.methods import CuttingPlanes, Penalty
-from pmlopt.programs.tradeoff.program import TradeoffProgram
 
 PARITY = ModularSum(3, 2)
 
@@ -24,8 +22,8 @@ PARITY = ModularSum(3, 2)
 class TestPrograms:
     def test_the_problem_bounds_the_value_from_below(self) -> None:
         for program in (
-            leakage_distortion(Quadratic(3), 0.2, 1.0),
-            distortion_leakage(Quadratic(3), 0.1, 1.0),
+            leakage_distortion(ModularSum(2, 3), 0.2, 0.7),
+            distortion_leakage(PARITY, 0.1, 1.5),
         ):
             least = float(program.problem.solve(solver="CLARABEL"))
             result = solve(program)
@@ -82,7 +80,8 @@ class TestStarts:
         ],
     )
     def test_priors_that_do_not_fit_are_left_out(self, arrays: dict[str, Any]) -> None:
-        result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=Restart("cutting-planes", arrays))
+        start = Restart("cutting-planes", arrays)
+        result = solve(leakage_distortion(PARITY, 0.2, 1.5), warm_start=start, gap=0.01)
         assert not result.warm_started
         assert result.status is Status.OPTIMAL
 
@@ -105,30 +104,14 @@ def symmetric_capacity(error: float) -> float:
 MANY = ModularSum(30, 3)
 
 
-def many_records() -> TradeoffProgram:
-    return leakage_distortion(MANY, 0.2, 18.0)
-
-
 def test_the_symmetric_mechanism_has_the_distortion() -> None:
     """The sum is uniform up to 2^-30, an error is off by 1 or 2, and by 4/3 on average."""
-    rows = searched_rows(many_records())[0]
+    rows = searched_rows(leakage_distortion(MANY, 0.2, 18.0))[0]
     matrix = within_distortion(rows, families(rows)[0])
     assert rows.program.tradeoff.distortion(matrix) <= 0.2
     assert matrix[:3] == pytest.approx(np.full((3, 3), 0.075) + 0.775 * np.eye(3), abs=1e-6)
     loose = searched_rows(leakage_distortion(MANY, 5.0, 18.0))[0]
     assert within_distortion(loose, families(loose)[0]) == pytest.approx(1 / 3)
-
-
-@pytest.mark.parametrize("seconds", [0.05, 1.0])
-def test_no_result_is_worse_than_the_symmetric_channel(seconds: float) -> None:
-    """However little time there is: its first relaxation is always in hand."""
-    program = many_records()
-    rows = searched_rows(program)[0]
-    symmetric = audited(program, within_distortion(rows, families(rows)[0]), 1e-6, nodes=1).bound
-    result = solve(program, time_limit=seconds)
-    assert result.value <= symmetric + 1e-9
-    assert result.bound <= symmetric_capacity(0.15)
-    assert result.certificate.violation == 0
 
 
 def test_a_limit_that_is_never_reached_changes_nothing() -> None:
