@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-import click
 import numpy as np
 
 from pmlopt.cli.asked import Asked
@@ -101,9 +100,6 @@ class SweepRun:
     solver: Annotated[str, Opt("As of pmlopt design.")] = "auto"
     time_limit: Annotated[float | None, Opt("Seconds for each solver and point.")] = None
     tolerance: Tolerance = None
-    chain: Annotated[int, Opt(
-        "Points of a chain, each of which starts where the one before it ended.", type=click.IntRange(min=1)
-    )] = 10  # fmt: skip
     plot: Plot = None
     as_json: Json = False
 
@@ -128,7 +124,6 @@ class SweepRun:
                 solver=self.solver,
                 tolerance=self.tolerance,
                 time_limit=self.time_limit,
-                chain=self.chain,
                 progress=progress,
             )
 
@@ -154,9 +149,9 @@ def sweep_command(
 ) -> None:
     """Design mechanisms for many privacy bounds.
 
-    Each is optimal for its bound; chains of them start from their neighbours. The prior and the utility are
-    those of the options, or of PROBLEM: a problem file (.toml), or the id of one in the library, with its
-    epsilon replaced. Exits with 3 when a point could not be solved.
+    Each is optimal for its bound. The prior and the utility are those of the options, or of PROBLEM: a
+    problem file (.toml), or the id of one in the library, with its epsilon replaced. Exits with 3 when a
+    point could not be solved.
     """
     run.check()
     grid = read_grid(epsilons)

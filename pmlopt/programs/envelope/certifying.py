@@ -39,7 +39,7 @@ def binary_attack(program: EnvelopeProgram) -> FloatArray:
 
 
 def plain_attack(program: EnvelopeProgram) -> FloatArray:
-    """The point of no post-processing: the outputs at or above their quantile, to the letter that each tells."""
+    """The point of no post-processing: outputs at or above their quantile, to the letters that they tell."""
     ratios = program.merged.max(axis=0) / program.law
     told = np.flatnonzero(ratios >= quantile(ratios, program.law, program.delta, upper=True))
     point = np.zeros(program.merged.T.shape)
