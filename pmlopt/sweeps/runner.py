@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, ParamSpec, TypeVar
+from typing import Any
 
 from pmlopt import __version__
 from pmlopt.data.mechanism import Mechanism
@@ -26,25 +26,8 @@ from pmlopt.sweeps.table import FAILED, Row, Sweep, one_line, text_of
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
-    """A point of the grid, as it is handed to a worker.
-
-    Attributes:
-        builder: of the program.
-        point: what it is called with.
-        options: of `pmlopt.solve`.
-        keeps: whether the mechanism is wanted.
-    """
-
-    builder: Callable[..., Program[Any]]
-    point: Mapping[str, Any]
-    options: Mapping[str, Any]
-    keeps: bool
-
-
-@dataclass(frozen=True, eq=False)
 class Answer:
-    """What came of it: plain data, which pickle.
+    """What came of a point: plain data, which pickle.
 
     Attributes:
         entries: the cells of the row, by column.
@@ -59,49 +42,50 @@ def receive(*_: Any) -> None:
     """Nothing: whoever can run it has got the arguments."""
 
 
-def work(task: Task) -> Answer:
-    """Solve one point. Whatever goes wrong with it is an answer too; only an interrupt is raised."""
+def work(
+    builder: Callable[..., Program[Any]], point: Mapping[str, Any], options: Mapping[str, Any], keeps: bool
+) -> Answer:
+    """Solve one point. Whatever goes wrong with it is an answer too; only an interrupt is raised.
+
+    Args:
+        builder: of the program.
+        point: what it is called with.
+        options: of `pmlopt.solve`.
+        keeps: whether the mechanism is wanted.
+    """
     with _alone():
         begin = time.perf_counter()
         result: Result[Any] | None = None
-        error: BaseException | None = None
+        failed: dict[str, Any] = {}
         try:
-            result = solve(task.builder(**task.point), **task.options)
+            result = solve(builder(**point), **options)
         except KeyboardInterrupt:
             raise
-        except SolverError as cause:
-            result, error = cause.result, cause
         except BaseException as cause:  # solvers written in Rust panic past Exception
-            error = cause
-        return _answer(task, result, error, time.perf_counter() - begin)
-
-
-def failure(error: BaseException, seconds: float | None = None) -> dict[str, Any]:
-    """The cells of a point that has nothing but an error."""
-    return {
-        "status": FAILED,
-        "seconds": seconds,
-        "error": one_line(f"{type(error).__name__}: {error}"),
-    }
-
-
-def _answer(task: Task, result: Result[Any] | None, error: BaseException | None, seconds: float) -> Answer:
-    entries: dict[str, Any] = {} if error is None else failure(error)
+            failed = failure(cause)
+            result = cause.result if isinstance(cause, SolverError) else None
+        seconds = time.perf_counter() - begin
     if result is None:
-        return Answer({**entries, "seconds": seconds})
-    numbers = {name: float(getattr(result, name)) for name in ("value", "bound", "gap", "level")}
-    found = {
+        return Answer({**failed, "seconds": seconds})
+    entries: dict[str, Any] = {
+        name: float(getattr(result, name)) for name in ("value", "bound", "gap", "level")
+    }
+    entries |= {
         "status": result.status.value,
-        **numbers,
         "solver": result.solver,
         "iterations": None if result.iterations is None else int(result.iterations),
         "warm_started": bool(result.warm_started),
     }
     kept = None
-    if task.keeps:
+    if keeps:
         record = {key: item for key, item in result.to_dict().items() if key != "mechanism"}
         kept = result.mechanism, record
-    return Answer({**found, **entries, "seconds": seconds}, kept)
+    return Answer({**entries, **failed, "seconds": seconds}, kept)
+
+
+def failure(error: BaseException) -> dict[str, Any]:
+    """The cells of a point that has nothing but an error."""
+    return {"status": FAILED, "error": one_line(f"{type(error).__name__}: {error}")}
 
 
 _TURN = threading.Lock()
@@ -115,25 +99,6 @@ def _alone() -> Iterator[None]:
     """
     with _TURN, one_thread():
         yield
-
-
-A = ParamSpec("A")
-T = TypeVar("T")
-
-
-class Here(Executor):
-    """An executor that runs what it is handed at once, in this process.
-
-    Examples:
-        >>> Here().submit(max, 1, 2).result()
-        2
-    """
-
-    def submit(self, fn: Callable[A, T], /, *args: A.args, **kwargs: A.kwargs) -> Future[T]:
-        """Run it; an exception is the caller's."""
-        future: Future[T] = Future()
-        future.set_result(fn(*args, **kwargs))
-        return future
 
 
 def try_executor(executor: Executor, *data: Any) -> None:
@@ -260,28 +225,29 @@ class _Run:
         self.progress(len(self.rows), len(self.points.all))
         if left and executor is not None:
             try_executor(executor, self.builder, self.points.all)
-        self._solve(left, Here() if executor is None else executor)
+        self._solve(left, executor)
         done = self._sweep()
         if self.journal is not None:
             done.save(self.journal.out)
             self.journal.remove()
         return done
 
-    def _solve(self, left: list[int], executor: Executor) -> None:
-        """Hand out all points; in this process, each one when the one before it is written down."""
+    def _solve(self, left: list[int], executor: Executor | None) -> None:
+        """Hand out all points; without an executor, each one when the one before it is written down."""
         try:
             for position in left:
-                task = Task(self.builder, self.points.all[position], self.options, self.folder is not None)
+                task = self.builder, self.points.all[position], self.options, self.folder is not None
+                if executor is None:
+                    self._add(position, work(*task))
+                    continue
                 try:
-                    future = executor.submit(work, task)
+                    future = executor.submit(work, *task)
                 except RuntimeError as cause:  # it broke, or is shut down
                     self._broken(cause, executor)
                     return
                 self.active[future] = position
                 future.add_done_callback(self.finished.put)
-                if isinstance(executor, Here):
-                    self._take(self.finished.get(), executor)
-            while self.active:
+            while self.active and executor is not None:
                 self._take(self.finished.get(), executor)
         finally:
             for future in self.active:
