@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.files import alone, check_target
+from pmlopt.core.files import alone, check_target, csv_bytes, ending_of
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps.grid import Points
-from pmlopt.sweeps.table import COLUMNS, Row, check_writable, csv_line, one_line, text_of, value_of
+from pmlopt.sweeps.table import COLUMNS, ENDINGS, Row, one_line, text_of, value_of
 
 DEPTH = 30
 """How deep data may be nested: deeper than tables and closures are, and far from the end of a recursion."""
@@ -192,7 +192,7 @@ class Journal:
         """
         self.out = Path(out)
         check_target(self.out)
-        check_writable(self.out)
+        ending_of(self.out, ENDINGS)
         self.path = self.out.with_name(f"{self.out.name}.part")
         self._points = points
         self._key = json.dumps({"format": FORMAT, **identity}).encode()
@@ -211,7 +211,7 @@ class Journal:
     def add(self, position: int, row: Row) -> None:
         """Put a row on disk."""
         texts = [str(position), *(one_line(text_of(cell)) for cell in row.cells)]
-        self._write(csv_line([*texts, self._digest(texts)]).encode())
+        self._write(csv_bytes([[*texts, self._digest(texts)]]))
         self.rows[position] = row
 
     def close(self) -> None:
@@ -256,7 +256,7 @@ class Journal:
 
     def _digest(self, texts: Sequence[str]) -> str:
         """The digest of a line (HMAC-SHA256 keyed by what the sweep is), which the line ends with."""
-        return hmac.digest(self._key, csv_line(texts).encode(errors="surrogatepass"), "sha256").hex()
+        return hmac.digest(self._key, csv_bytes([texts]), "sha256").hex()
 
     def _row(self, line: list[str]) -> tuple[int, Row]:
         *cells, digest = line or [""]

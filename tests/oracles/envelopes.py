@@ -20,6 +20,11 @@ from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 GAP = 1e-7
 
+QUARTERS = [0.25] * 4
+
+HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+"""[saeidian2026envelopes, eq. (7)]."""
+
 
 def solved(p: PriorLike, matrix: MechanismLike, delta: float, **options: Any) -> Result[EnvelopeCertificate]:
     """The envelope, solved."""

@@ -26,17 +26,14 @@ from pmlopt.sweeps import Sweep
 TESTS = Path(__file__).parent.parent
 PATIENCE = 60.0
 KILLED = """
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from pmlopt import sweep
 from sweeps.builders import GRID, gated
 
 folder = Path({folder!r})
-pool = ProcessPoolExecutor(2, mp_context=get_context('spawn'))
 builder = partial(gated, folder / "log", folder / "gate")
-sweep(builder, GRID, pool, out=folder / "table.csv")
+sweep(builder, GRID, out=folder / "table.csv")
 """
 
 
@@ -78,7 +75,7 @@ def wait_until(running: subprocess.Popen[bytes], reached: Callable[[], bool]) ->
 
 
 def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep) -> None:
-    script, finished = KILLED.format(folder=str(tmp_path)), 11
+    script, finished = KILLED.format(folder=str(tmp_path)), 4
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
     with subprocess.Popen([sys.executable, "-c", script], env=environment) as running:
@@ -89,7 +86,7 @@ def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep) -> Non
     assert running.returncode == -signal.SIGKILL
     assert lines(tmp_path) == finished
     assert not (tmp_path / "table.csv").exists()
-    (tmp_path / "gate").touch()  # its workers outlive it until then
+    (tmp_path / "gate").touch()
     builder = partial(gated, tmp_path / "log", tmp_path / "gate")
     table = sweep(builder, GRID, out=tmp_path / "table.csv")
     assert but_seconds(table) == but_seconds(whole)

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.envelopes import most_mass, quantile, random_mechanism, solved
+from oracles.envelopes import HALVES, QUARTERS, most_mass, quantile, random_mechanism, solved
 
 from pmlopt import Mechanism, Prior, certify, envelope
 from pmlopt.core.arrays import FloatArray
@@ -225,8 +225,7 @@ def test_an_attack_that_is_none_is_not_verified() -> None:
     assert claim.verify()
     assert not replace(claim, attack=Mechanism(np.eye(3))).verify()
     assert not replace(claim, attack=Mechanism([[1.0], [1.0]])).verify()
-    halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-    rare = solved([0.25] * 4, halves, 0.1).certificate
+    rare = solved(QUARTERS, HALVES, 0.1).certificate
     assert rare.verify()
     assert not replace(rare, delta=0.11).verify()
     assert not replace(rare, attack=Mechanism(np.eye(4))).verify()
@@ -234,13 +233,12 @@ def test_an_attack_that_is_none_is_not_verified() -> None:
 
 def test_delta_is_the_float_that_was_given() -> None:
     # outputs of mass 1/10 leak log 4; the float 0.1 is above 1/10 by 6e-18: a hair of other mass goes in
-    halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-    found = solved([0.25] * 4, halves, 0.1)
+    found = solved(QUARTERS, HALVES, 0.1)
     assert found.certificate.verify()
     assert found.value == pytest.approx(math.log(4), abs=1e-14)
-    plain = certify(envelope([0.25] * 4, halves, 0.1), np.eye(4))
+    plain = certify(envelope(QUARTERS, HALVES, 0.1), np.eye(4))
     assert plain.value == pytest.approx(math.log(10 / 9), abs=1e-14)
-    assert certify(envelope([0.25] * 4, halves, 0.0999), np.eye(4)).value == pytest.approx(
+    assert certify(envelope(QUARTERS, HALVES, 0.0999), np.eye(4)).value == pytest.approx(
         math.log(4), abs=1e-14
     )
 

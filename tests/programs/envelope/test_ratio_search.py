@@ -12,6 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from oracles.envelopes import (
+    HALVES,
+    QUARTERS,
     assert_closed,
     assert_sound,
     bisected,
@@ -27,11 +29,6 @@ from pmlopt.measures import envelope_bounds
 from pmlopt.programs import Status
 from pmlopt.programs.envelope.multipliers import RatioPrograms
 from pmlopt.solvers.outcome import FOREVER
-
-QUARTERS = [0.25] * 4
-
-HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-"""[saeidian2026envelopes, eq. (7)]."""
 
 
 @pytest.mark.parametrize("bad", [0, 1, 0.0, 1.0, -0.1, 1.1, math.nan, math.inf, "half", None])
