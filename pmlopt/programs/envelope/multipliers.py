@@ -40,11 +40,12 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     """
     if not np.isfinite(multipliers).all():
         return most
-    weights, total = program.split(multipliers)
-    lam, law = weights[:, None], program.law
-    fixed = program.of_outputs(law + lam * program.columns - total * law, -total * law)
-    rates = program.of_outputs(lam * law, 0 * law)
-    outputs, ratio = np.arange(rates.shape[1]), 1.0
+    (n, m), law = program.merged.shape, program.law
+    lam, total = np.maximum(multipliers[:n], 0.0)[:, None], float(multipliers[n:].sum())
+    # of the letters and of nobody, copies of an output in one column
+    fixed = np.vstack([law + lam * program.columns - total * law, -total * law]).reshape(-1, m)
+    rates = np.vstack([lam * law, 0 * law]).reshape(-1, m)
+    outputs, ratio = np.arange(m), 1.0
     for _ in range(MAX_NEWTON_STEPS):
         worth = fixed - ratio * rates
         best = worth.argmax(axis=0)
