@@ -142,11 +142,8 @@ def everything(arguments: argparse.Namespace) -> None:
 
 
 def at_deltas(prior: PriorLike, mechanism: MechanismLike, deltas: Iterable[float]) -> list[EnvelopeResult]:
-    """The envelope at many deltas, in ascending order, each solved from the next larger one."""
-    found: list[EnvelopeResult] = []
-    for delta in sorted(deltas, reverse=True):
-        found.append(solve(envelope(prior, mechanism, delta), warm_start=found[-1] if found else None))
-    return found[::-1]
+    """The envelope at many deltas, in ascending order."""
+    return [solve(envelope(prior, mechanism, delta)) for delta in sorted(deltas)]
 
 
 # ---------------------------------------------------------------- the figures

@@ -30,7 +30,6 @@ from pmlopt.programs.plots import save_figure
 
 OURS: Mapping[str, dict[str, int]] = {
     "pmlopt.sweep": {},
-    "pmlopt.sweep, every point cold": {"chain": 1},
     "pmlopt.sweep, 2 processes": {"workers": 2},
 }
 TURNS = 3
@@ -89,17 +88,17 @@ def built(epsilon: float, kind: str, size: int) -> Program[Any]:
     return design(p, PML(epsilon), ExpectedGain(gains))
 
 
-def ours(kind: str, size: int, points: int, workers: int = 1, chain: int = 10) -> dict[str, Any]:
+def ours(kind: str, size: int, points: int, workers: int = 1) -> dict[str, Any]:
     """The sweep, from the grid to the table; a pool of processes is made within the time."""
     from pmlopt import sweep
 
     builder = partial(built, kind=kind, size=size)
     start, before = time.perf_counter(), sum(os.times()[:4])
     if workers == 1:
-        table = sweep(builder, {"epsilon": grid(points)}, chain=chain)
+        table = sweep(builder, {"epsilon": grid(points)})
     else:
         with ProcessPoolExecutor(workers) as pool:
-            table = sweep(builder, {"epsilon": grid(points)}, pool, chain=chain)
+            table = sweep(builder, {"epsilon": grid(points)}, pool)
     seconds, used = time.perf_counter() - start, sum(os.times()[:4]) - before
     return {
         "seconds": seconds,

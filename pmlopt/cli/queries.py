@@ -281,9 +281,6 @@ class SweepRun(Solving):
         "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.", "-o/--output"
     )] = None  # fmt: skip
     mechanisms: Annotated[Path | None, Opt("A folder for the mechanisms, with their certificates.")] = None
-    chain: Annotated[int, Opt(
-        "Points of a chain, each of which starts where the one before it ended.", type=click.IntRange(min=1)
-    )] = 10  # fmt: skip
 
     def check(self) -> None:
         """Complain of what cannot be written before any solver runs."""
@@ -306,7 +303,6 @@ class SweepRun(Solving):
                 solver=self.solver,
                 tolerance=self.tolerance,
                 time_limit=self.time_limit,
-                chain=self.chain,
                 progress=progress,
             )
 
@@ -332,9 +328,9 @@ def sweep_command(
 ) -> None:
     """Design mechanisms for many privacy bounds.
 
-    Each is optimal for its bound; chains of them start from their neighbours. The prior and the utility are
-    those of the options, or of PROBLEM: a problem file (.toml), or the id of one in the library, with its
-    epsilon replaced. Exits with 3 when a point could not be solved.
+    Each is optimal for its bound. The prior and the utility are those of the options, or of PROBLEM: a
+    problem file (.toml), or the id of one in the library, with its epsilon replaced. Exits with 3 when a
+    point could not be solved.
     """
     run.check()
     grid = read_grid(epsilons)

@@ -149,44 +149,35 @@ def violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
     used = np.flatnonzero(mechanism.support)
     matrix, outputs = mechanism.matrix[:, used], [mechanism.outputs[y] for y in used]
     law = prior.pmf @ matrix
+    if isinstance(privacy, ApproximatePML):
+        over = np.maximum(matrix - math.exp(min(privacy.epsilon, 700.0)) * law, 0.0).sum(axis=1)
+        worst = int(over.argmax())
+        return (
+            f"the outcomes above {privacy.epsilon:g} nats have {over[worst]:.6g} more than they may of "
+            f"{prior.labels[worst]!r}, and the slack is {privacy.delta:g}"
+        )
+    if isinstance(privacy, MaximalLeakage):
+        level, first = privacy.level(prior, mechanism), outputs[int(matrix.max(axis=0).argmax())]
+        return (
+            f"all outcomes together leak {level:.6g} nats, most of it {first!r}, and the limit is "
+            f"{privacy.epsilon:g}"
+        )
     with np.errstate(divide="ignore", invalid="ignore"):
+        secrets, leaks, limit = prior.labels, np.log(matrix / law), getattr(privacy, "epsilon", math.nan)
         if isinstance(privacy, PML) and privacy.over is not None:
-            leaks = pointwise_capacity(privacy.over, mechanism)[used]
-            return _told(
-                outputs, prior.labels, np.where(matrix == matrix.max(axis=0), leaks, -1), privacy.epsilon
-            )
-        if isinstance(privacy, PML):
-            return _told(outputs, prior.labels, np.log(matrix / law), privacy.epsilon)
-        if isinstance(privacy, LIP):
-            densities = np.log(matrix / law)
-            if densities.max() > privacy.upper:
-                return _told(outputs, prior.labels, densities, privacy.upper)
-            return _told(outputs, prior.labels, -densities, privacy.lower)
-        if isinstance(privacy, LDP):
-            return _told(outputs, prior.labels, np.log(matrix / matrix.min(axis=0)), privacy.epsilon)
-        if isinstance(privacy, SecretPML | Pufferfish):
-            joint = privacy.secret.joint[0]
+            capacities = pointwise_capacity(privacy.over, mechanism)[used]
+            leaks = np.where(matrix == matrix.max(axis=0), capacities, -1)
+        elif isinstance(privacy, LIP):
+            above = leaks.max() > privacy.upper
+            leaks, limit = (leaks, privacy.upper) if above else (-leaks, privacy.lower)
+        elif isinstance(privacy, LDP):
+            leaks = np.log(matrix / matrix.min(axis=0))
+        elif isinstance(privacy, SecretPML | Pufferfish):
+            joint, secrets = privacy.secret.joint[0], privacy.secret.values
             given = joint @ matrix / joint.sum(axis=1, keepdims=True)
-            below = law if isinstance(privacy, SecretPML) else given.min(axis=0)
-            return _told(outputs, privacy.secret.values, np.log(given / below), privacy.epsilon)
-        if isinstance(privacy, ApproximatePML):
-            over = np.maximum(matrix - math.exp(min(privacy.epsilon, 700.0)) * law, 0.0).sum(axis=1)
-            worst = int(over.argmax())
-            return (
-                f"the outcomes above {privacy.epsilon:g} nats have {over[worst]:.6g} more than they may of "
-                f"{prior.labels[worst]!r}, and the slack is {privacy.delta:g}"
-            )
-        if isinstance(privacy, MaximalLeakage):
-            most = int(matrix.max(axis=0).argmax())
-            level, first = privacy.level(prior, mechanism), outputs[most]
-            return (
-                f"all outcomes together leak {level:.6g} nats, most of it {first!r}, and the limit is "
-                f"{privacy.epsilon:g}"
-            )
-    return _of_pairs(prior, privacy, matrix, outputs)
-
-
-def _told(outputs: list[Label], secrets: tuple[Label, ...], leaks: FloatArray, limit: float) -> str:
+            leaks = np.log(given / (law if isinstance(privacy, SecretPML) else given.min(axis=0)))
+        elif not isinstance(privacy, PML):
+            return _of_pairs(prior, privacy, matrix, outputs)
     x, y = np.unravel_index(int(np.nanargmax(leaks)), leaks.shape)
     told = f"the outcome {outputs[y]!r} tells {leaks[x, y]:.6g} nats of {secrets[x]!r}"
     return f"{told}, and the limit is {limit:g}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
@@ -220,22 +220,10 @@ class Result(Guessed, Generic[C_co]):
     @property
     def told(self) -> Told:
         """What a file tells of it beside the mechanism."""
-        return Told(
-            status=self.status,
-            value=self.value,
-            bound=finite(self.bound),
-            gap=finite(self.gap),
-            level=finite(self.level),
-            prior=self.certificate.about,
-            certificate=self.certificate,
-            solver=self.solver,
-            reason=self.reason,
-            attempts=tuple(self.attempts),
-            iterations=self.iterations,
-            warm_started=self.warm_started,
-            closed_form=self.closed_form,
-            timings=self.timings,
-        )
+        own: dict[str, Any] = {name: finite(getattr(self, name)) for name in ("bound", "gap", "level")}
+        own["prior"] = self.certificate.about
+        return Told(**{one.name: own[one.name] if one.name in own else getattr(self, one.name)
+                       for one in fields(Told)})  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data for a program: what `--json` prints."""

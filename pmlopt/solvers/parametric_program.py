@@ -56,6 +56,10 @@ class MovingPart:
     rates: FloatArray
 
 
+STILL = MovingPart(*(np.zeros(0, dtype=int),) * 2, *(np.zeros(0),) * 2)
+"""No entries that move: where nearly all do, the program is handed over anew."""
+
+
 @dataclass(frozen=True, eq=False)
 class MovingPoint:
     """A linear program solved at one value of its parameter.
@@ -81,13 +85,13 @@ class MovingModel:
 
     Args:
         model: a minimisation, with the entries that move at any value.
-        part: those entries.
+        part: those entries; left out, there are none, and `replace` takes other programs.
 
     Attributes:
         iterations: of the simplex, so far.
     """
 
-    def __init__(self, model: highspy.HighsLp, part: MovingPart) -> None:
+    def __init__(self, model: highspy.HighsLp, part: MovingPart = STILL) -> None:
         self.iterations = 0
         self.solver = highs.loaded(model, highs.limits(Options(FOREVER, 1e-10)))
         size = model.num_row_ + model.num_col_

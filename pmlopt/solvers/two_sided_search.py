@@ -133,7 +133,6 @@ class Search(Generic[W, P]):
         proofs: multipliers to begin with, at least one.
         enough: the gap, as a difference of logarithms, at which it ends.
         clock: what is left of the time.
-        earlier: a number that cannot be reached, and its linear program, from another search.
 
     Attributes:
         reached, witness: the lower bound, and what reaches it.
@@ -170,7 +169,6 @@ class Search(Generic[W, P]):
         proofs: Sequence[P],
         enough: float,
         clock: Clock,
-        earlier: tuple[float, Answer[P]] | None = None,
     ) -> None:
         self.task, self.enough, self.clock = task, enough, clock
         self.reached = 0.0
@@ -183,12 +181,10 @@ class Search(Generic[W, P]):
         self.programs, self._idle, self._failures, self._hair = 0, 0, 0, ROOT_OFFSET
         self._met = 0.0  # the largest number at which nothing was missing, though no witness reaches it
         self._untried, self._probed = np.sort(task.marks), set[float]()
-        self._earlier = earlier
+        self._earlier: tuple[float, Answer[P]] | None = None
         mark = self._mark()
         if mark is not None:
             self.number = mark
-        elif earlier is not None and earlier[1].slope > 0:
-            self.number = self._next(self._within(earlier[1].root(earlier[0])), 1.0, earlier[1].slope)
 
     @property
     def gap(self) -> float:

@@ -1,4 +1,4 @@
-"""Sweeps: many related problems solved in warm-started chains, here or on other machines."""
+"""Sweeps: many related problems solved one by one, here or on other machines."""
 
 from pmlopt.sweeps.runner import sweep
 from pmlopt.sweeps.table import Row, Sweep

@@ -1,4 +1,4 @@
-"""The points of a sweep, and the chains in which they are solved."""
+"""The points of a sweep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.core.arrays import whole
 from pmlopt.errors import SweepError
 from pmlopt.sweeps.table import COLUMNS
 
@@ -30,30 +29,6 @@ class Points:
 
     names: tuple[str, ...]
     all: tuple[Mapping[str, Any], ...]
-
-    def chains(self, length: int) -> tuple[range, ...]:
-        """The points cut into chains of at most `length` neighbours, as even as can be.
-
-        A chain never crosses a change of any name but the last; neighbours that are too many for one chain
-        make an even number of them, so that two workers end together. Where chains are cut depends on the
-        grid alone, and so do the results.
-
-        Examples:
-            >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2, 0.3]}).chains(2)
-            (range(0, 2), range(2, 3), range(3, 5), range(5, 6))
-        """
-        longest = whole(length, "the length of a chain", SweepError)
-        chains: list[range] = []
-        start = 0
-        for end in range(1, len(self.all) + 1):
-            if end == len(self.all) or not self._neighbours(end - 1, end):
-                chains += _cut(start, end, longest)
-                start = end
-        return tuple(chains)
-
-    def _neighbours(self, before: int, after: int) -> bool:
-        one, other = self.all[before], self.all[after]
-        return all(_same(one[name], other[name]) for name in self.names[:-1])
 
 
 def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
@@ -133,22 +108,3 @@ def _check_names(names: tuple[Any, ...]) -> None:
 
 def _scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _same(one: Any, other: Any) -> bool:
-    if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
-        return np.array_equal(one, other)
-    return one is other or bool(one == other)
-
-
-def _cut(start: int, end: int, longest: int) -> list[range]:
-    size = end - start
-    parts = -(-size // longest)
-    if parts > 1:
-        parts = min(parts + parts % 2, size)
-    chains = []
-    for part in range(parts):
-        stop = start + size // parts + (part < size % parts)
-        chains.append(range(start, stop))
-        start = stop
-    return chains

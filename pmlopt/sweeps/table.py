@@ -221,7 +221,10 @@ class Sweep:
         return {
             "columns": list(self.columns),
             "rows": [
-                {name: _finite(cell) for name, cell in zip(self.columns, row.cells, strict=True)}
+                {
+                    name: finite(cell) if isinstance(cell, float) else cell
+                    for name, cell in zip(self.columns, row.cells, strict=True)
+                }
                 for row in self.rows
             ],
         }
@@ -232,31 +235,12 @@ class Sweep:
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
         """
-        encode = {".csv": _to_csv, ".json": _to_json, ".parquet": _to_parquet}[ending_of(path, ENDINGS)]
-        write_whole(path, encode(self))
-
-
-def check_writable(path: str | os.PathLike[str]) -> None:
-    """Complain of a table that could not be written, by its ending."""
-    ending_of(path, ENDINGS)
-
-
-def csv_line(cells: Sequence[str]) -> str:
-    """Encode cells as one line of a CSV file, with its newline."""
-    return csv_bytes([cells]).decode()
-
-
-def _finite(cell: Any) -> Any:
-    return finite(cell) if isinstance(cell, float) else cell
-
-
-def _to_csv(table: Sweep) -> bytes:
-    lines = [list(table.columns), *(list(map(text_of, row.cells)) for row in table.rows)]
-    return csv_bytes(lines)
-
-
-def _to_json(table: Sweep) -> bytes:
-    return json_bytes(table.to_dict())
+        ending = ending_of(path, ENDINGS)
+        if ending == ".csv":
+            lines = [list(self.columns), *(list(map(text_of, row.cells)) for row in self.rows)]
+            write_whole(path, csv_bytes(lines))
+        else:
+            write_whole(path, json_bytes(self.to_dict()) if ending == ".json" else _to_parquet(self))
 
 
 def _to_parquet(table: Sweep) -> bytes:

@@ -116,7 +116,6 @@ COMMANDS = [
     *(f"{SWEEP.replace('1,2', value)}" for value in ("0:1", "0:1:0", "0:1:-1", "0:1:2.5", "0:1:2:3")),
     *(f"{SWEEP.replace('1,2', value)}" for value in ("0:inf:3", "nan:1:3", "0:1:1000000000")),
     *(f"{SWEEP} --workers={value}" for value in ("0", "-1", "9999999999", "x")),
-    *(f"{SWEEP} --chain={value}" for value in ("0", "-1", "x")),
     *(f"{SWEEP} -o {name}" for name in ("out", "out.txt", "nowhere/out.csv", ".", f"{LONG}.csv", "p.csv")),
     f"{SWEEP} -o {'a' * 250}.csv",  # the name fits, and that of its journal does not
     f"{SWEEP} --mechanisms p.csv",

@@ -20,6 +20,11 @@ from pmlopt.programs.envelope.certificate import EnvelopeCertificate
 
 GAP = 1e-7
 
+QUARTERS = [0.25] * 4
+
+HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
+"""[saeidian2026envelopes, eq. (7)]."""
+
 
 def solved(p: PriorLike, matrix: MechanismLike, delta: float, **options: Any) -> Result[EnvelopeCertificate]:
     """The envelope, solved."""
@@ -29,13 +34,8 @@ def solved(p: PriorLike, matrix: MechanismLike, delta: float, **options: Any) ->
 def curve_of(
     p: PriorLike, matrix: MechanismLike, deltas: Iterable[float]
 ) -> list[Result[EnvelopeCertificate]]:
-    """The envelope at many deltas, in their order: solved in descending order, each from the one before."""
-    wanted = list(deltas)
-    found: dict[float, Result[EnvelopeCertificate]] = {}
-    last: Result[EnvelopeCertificate] | None = None
-    for delta in sorted(set(wanted), reverse=True):
-        last = found[delta] = solved(p, matrix, delta, warm_start=last)
-    return [found[delta] for delta in wanted]
+    """The envelope at many deltas, in their order."""
+    return [solved(p, matrix, delta) for delta in deltas]
 
 
 def most_mass(p: FloatArray, matrix: FloatArray, t: float) -> float:

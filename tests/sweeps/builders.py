@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from pmlopt import PML, ExpectedGain, MutualInformation, Prior, Program, design, least_leakage
+from pmlopt import PML, ExpectedGain, Prior, Program, design
 from pmlopt.sweeps import Sweep
 
 EPSILONS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6)
 GRID = {"size": (3, 4), "epsilon": EPSILONS}
-"""Four chains of three, where a chain has at most three points."""
 
 
 def prior_of(size: int) -> Prior:
@@ -35,7 +34,7 @@ def logged(log: Path, size: int, epsilon: float) -> Program[Any]:
 
 
 def gated(log: Path, gate: Path, size: int, epsilon: float) -> Program[Any]:
-    """Wait at the second point of the second chain until there is a gate."""
+    """Wait at the fifth point until there is a gate."""
     program = logged(log, size, epsilon)
     while (size, epsilon) == (3, 0.5) and not gate.exists():
         time.sleep(0.01)
@@ -74,15 +73,6 @@ def faulty(size: int, epsilon: float) -> Any:
 def threads(epsilon: float) -> Program[Any]:
     """Fail, and say how many threads linear algebra has."""
     raise ValueError(max(library["num_threads"] for library in threadpool_info()))
-
-
-def informed(size: int, epsilon: float) -> Program[Any]:
-    return design(prior_of(size), PML(epsilon), MutualInformation())
-
-
-def floored(expected: float) -> Program[Any]:
-    """A mechanism of a lower floor does not meet a higher one."""
-    return least_leakage(prior_of(4), ExpectedGain(np.eye(4)), expected=expected)
 
 
 def but_seconds(table: Sweep) -> list[dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""The points of a grid and their chains; what tells two sweeps apart."""
+"""The points of a grid; what tells two sweeps apart."""
 
 from __future__ import annotations
 
@@ -32,41 +32,6 @@ def test_all_combinations_with_the_last_name_fastest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "sizes"),
-    [
-        (1, [1] * 14),
-        (2, [2, 2, 2, 1] * 2),
-        (3, [2, 2, 2, 1] * 2),
-        (4, [4, 3, 4, 3]),
-        (7, [7, 7]),
-        (99, [7, 7]),
-    ],
-)
-def test_chains_are_even_and_never_cross_another_name(length: int, sizes: list[int]) -> None:
-    points = points_of({"size": [2, 3], "epsilon": range(7)})
-    chains = points.chains(length)
-    assert [len(chain) for chain in chains] == sizes
-    assert [position for chain in chains for position in chain] == list(range(14))
-    assert all(len({points.all[position]["size"] for position in chain}) == 1 for chain in chains)
-
-
-@pytest.mark.parametrize("count", [11, 20, 29, 30, 31, 50, 90])
-def test_two_workers_end_together(count: int) -> None:
-    done = [0, 0]
-    for chain in points_of({"epsilon": range(count)}).chains(10):
-        assert len(chain) <= 10
-        done[done.index(min(done))] += len(chain)
-    assert max(done) - min(done) <= 1
-
-
-def test_chains_know_arrays_and_objects_apart() -> None:
-    one, other = np.array([0.5, 0.5]), np.array([0.25, 0.75])
-    points = points_of([{"prior": p, "epsilon": e} for p in (one, one.copy(), other) for e in (1, 2)])
-    assert points.chains(10) == (range(4), range(4, 6))
-    assert points_of({"privacy": [PML(1.0), PML(2.0)]}).chains(10) == (range(2),)
-
-
-@pytest.mark.parametrize(
     ("grid", "said"),
     [
         ({}, "is empty"),
@@ -86,11 +51,6 @@ def test_chains_know_arrays_and_objects_apart() -> None:
 def test_grids_that_cannot_be_meant(grid: Any, said: str) -> None:
     with pytest.raises(SweepError, match=said):
         points_of(grid)
-
-
-def test_a_chain_has_a_point() -> None:
-    with pytest.raises(SweepError, match="the length of a chain"):
-        points_of({"epsilon": [1]}).chains(0)
 
 
 def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:

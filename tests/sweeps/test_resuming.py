@@ -26,31 +26,28 @@ from pmlopt.sweeps import Sweep
 TESTS = Path(__file__).parent.parent
 PATIENCE = 60.0
 KILLED = """
-from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from pmlopt import sweep
 from sweeps.builders import GRID, gated
 
 folder = Path({folder!r})
-pool = {pool}
 builder = partial(gated, folder / "log", folder / "gate")
-sweep(builder, GRID, pool, chain=3, out=folder / "table.csv")
+sweep(builder, GRID, out=folder / "table.csv")
 """
 
 
 @pytest.fixture(scope="module")
 def whole() -> Sweep:
-    return sweep(plain, GRID, chain=3)
+    return sweep(plain, GRID)
 
 
 @pytest.fixture
 def stopped(tmp_path: Path) -> Callable[[], Program[Any]]:
-    """The builder of a sweep that was interrupted with a chain, and a point of the next one, finished."""
+    """The builder of a sweep that was interrupted with four points finished."""
     builder = partial(interrupted, tmp_path / "log", tmp_path / "gate")
     with pytest.raises(KeyboardInterrupt):
-        sweep(builder, GRID, chain=3, out=tmp_path / "table.csv")
+        sweep(builder, GRID, out=tmp_path / "table.csv")
     (tmp_path / "gate").touch()
     return builder
 
@@ -77,13 +74,8 @@ def wait_until(running: subprocess.Popen[bytes], reached: Callable[[], bool]) ->
         time.sleep(0.01)
 
 
-@pytest.mark.parametrize(
-    ("pool", "finished"),
-    [("None", 4), ("ProcessPoolExecutor(2, mp_context=get_context('spawn'))", 10)],
-    ids=["here", "processes"],
-)
-def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep, pool: str, finished: int) -> None:
-    script = KILLED.format(folder=str(tmp_path), pool=pool)
+def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep) -> None:
+    script, finished = KILLED.format(folder=str(tmp_path)), 4
     path = os.pathsep.join([str(TESTS), os.environ.get("PYTHONPATH", "")])
     environment = {**os.environ, "PYTHONPATH": path}
     with subprocess.Popen([sys.executable, "-c", script], env=environment) as running:
@@ -94,9 +86,9 @@ def test_after_a_kill_the_table_is_the_same(tmp_path: Path, whole: Sweep, pool: 
     assert running.returncode == -signal.SIGKILL
     assert lines(tmp_path) == finished
     assert not (tmp_path / "table.csv").exists()
-    (tmp_path / "gate").touch()  # its workers outlive it until then
+    (tmp_path / "gate").touch()
     builder = partial(gated, tmp_path / "log", tmp_path / "gate")
-    table = sweep(builder, GRID, chain=3, out=tmp_path / "table.csv")
+    table = sweep(builder, GRID, out=tmp_path / "table.csv")
     assert but_seconds(table) == but_seconds(whole)
     again = {point for point, times in begun(tmp_path).items() if times > 1}
     assert again == {"3 0.5"}  # the one that was under way
@@ -109,7 +101,7 @@ def test_finished_rows_are_kept_with_their_seconds(
 ) -> None:
     lines = (tmp_path / "table.csv.part").read_text().splitlines()[1:]
     kept = [line.rpartition(",")[0] for line in lines]  # all but the digest
-    table = sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    table = sweep(stopped, GRID, out=tmp_path / "table.csv")
     assert but_seconds(table) == but_seconds(whole)
     assert set(begun(tmp_path).values()) == {1}
     written = (tmp_path / "table.csv").read_text().splitlines()[1:]
@@ -123,24 +115,17 @@ def test_a_line_that_was_cut_short_is_dropped(
     part = tmp_path / "table.csv.part"
     content = part.read_bytes()
     part.write_bytes(content[:-7])
-    table = sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    table = sweep(stopped, GRID, out=tmp_path / "table.csv")
     assert but_seconds(table) == but_seconds(whole)
     assert begun(tmp_path)["3 0.4"] == 2
 
 
-@pytest.mark.parametrize("content", [None, b"", b"PK cut short"])
-def test_a_chain_without_its_restart_is_solved_again(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]], content: bytes | None
+def test_a_first_line_that_was_cut_short_is_written_again(
+    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
 ) -> None:
-    (restart,) = (tmp_path / "table.csv.state").glob("*.npz")
-    if content is None:
-        restart.unlink()
-    else:
-        restart.write_bytes(content)
-    table = sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
-    assert but_seconds(table) == but_seconds(whole)
-    assert begun(tmp_path)["3 0.4"] == 2
-    assert begun(tmp_path)["3 0.3"] == 1
+    part = tmp_path / "table.csv.part"
+    part.write_bytes(part.read_bytes()[:40])
+    assert but_seconds(sweep(stopped, GRID, out=tmp_path / "table.csv")) == but_seconds(whole)
 
 
 @pytest.mark.parametrize(
@@ -148,7 +133,6 @@ def test_a_chain_without_its_restart_is_solved_again(
     [
         ({"tolerance": 1e-6}, "whose tolerance is None, not 1e-06"),
         ({"solver": "highs"}, "whose solver is 'auto', not 'highs'"),
-        ({"chain": 4}, "whose chain is 3, not 4"),
         ({"time_limit": 5.0}, "whose time_limit is None, not 5.0"),
         ({"grid": {"size": (3, 4), "epsilon": (0.1,)}}, "whose grid is"),
         ({"builder": plain}, "whose builder is 'sweeps.builders.interrupted', not 'sweeps.builders.plain'"),
@@ -158,22 +142,19 @@ def test_a_chain_without_its_restart_is_solved_again(
 def test_a_journal_of_another_sweep_is_refused(
     tmp_path: Path, stopped: Callable[[], Program[Any]], changes: dict[str, Any], said: str
 ) -> None:
-    asked: dict[str, Any] = {"builder": stopped, "grid": GRID, "chain": 3, "out": tmp_path / "table.csv"}
+    asked: dict[str, Any] = {"builder": stopped, "grid": GRID, "out": tmp_path / "table.csv"}
     before = (tmp_path / "table.csv.part").read_bytes()
     with pytest.raises(SweepError, match=f"{said}.*give another name.*or delete"):
         sweep(**{**asked, **changes})
     assert (tmp_path / "table.csv.part").read_bytes() == before
 
 
-def test_a_journal_of_nothing_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "table.csv.part").write_text("my notes\n")
-    with pytest.raises(SweepError, match="nothing beside it says of which sweep it is"):
+@pytest.mark.parametrize("content", ["my notes\n", "my notes", "[1]\n"])
+def test_a_journal_of_nothing_is_refused(tmp_path: Path, content: str) -> None:
+    (tmp_path / "table.csv.part").write_text(content)
+    with pytest.raises(SweepError, match="does not say of which sweep it is"):
         sweep(plain, GRID, out=tmp_path / "table.csv")
-    (tmp_path / "table.csv.state").mkdir()
-    (tmp_path / "table.csv.state" / "sweep.json").write_text("[1]")
-    with pytest.raises(SweepError, match="nothing beside it says of which sweep it is"):
-        sweep(plain, GRID, out=tmp_path / "table.csv")
-    assert (tmp_path / "table.csv.part").read_text() == "my notes\n"
+    assert (tmp_path / "table.csv.part").read_text() == content
 
 
 @pytest.mark.parametrize(
@@ -190,7 +171,7 @@ def test_a_row_that_was_edited_does_not_enter_the_table(
     edited = "".join([header, rows[0], rows[1].replace(old, new, 1) if old else rows[1] + new, *rows[2:]])
     part.write_text(edited)
     with pytest.raises(SweepError, match=r"was not written by this sweep.*delete it"):
-        sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+        sweep(stopped, GRID, out=tmp_path / "table.csv")
     assert part.read_text() == edited
     assert not (tmp_path / "table.csv").exists()
 
@@ -202,14 +183,14 @@ def test_rows_of_another_sweep_do_not_enter_the_table(
     other.mkdir()
     builder = partial(interrupted, other / "log", other / "gate")
     with pytest.raises(KeyboardInterrupt):
-        sweep(builder, GRID, chain=3, tolerance=1e-6, out=other / "table.csv")
+        sweep(builder, GRID, tolerance=1e-6, out=other / "table.csv")
     part = tmp_path / "table.csv.part"
     mine, foreign = (path.read_text().splitlines(keepends=True) for path in (part, other / part.name))
     part.write_text("".join([*mine[:2], foreign[2], *mine[3:]]))
     with pytest.raises(SweepError, match="was not written by this sweep"):
-        sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+        sweep(stopped, GRID, out=tmp_path / "table.csv")
     part.write_text("".join([*mine[:2], *mine[3:]]))  # without the line its point is solved again
-    assert but_seconds(sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")) == but_seconds(whole)
+    assert but_seconds(sweep(stopped, GRID, out=tmp_path / "table.csv")) == but_seconds(whole)
 
 
 def test_a_finished_table_is_not_written_over(tmp_path: Path) -> None:
@@ -227,18 +208,9 @@ def test_a_kill_between_the_table_and_its_journal(
     tmp_path: Path, stopped: Callable[[], Program[Any]]
 ) -> None:
     (tmp_path / "table.csv").write_text("cut short")  # as if the journal had outlived the table
-    sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    sweep(stopped, GRID, out=tmp_path / "table.csv")
     assert len((tmp_path / "table.csv").read_text().splitlines()) == 13
     assert files(tmp_path) == {"table.csv", "log", "gate"}
-
-
-def test_what_is_not_the_sweeps_stays_in_its_folder(tmp_path: Path) -> None:
-    state = tmp_path / "table.csv.state"
-    state.mkdir()
-    (state / "mine.txt").write_text("notes")
-    (state / "7.npz").write_text("left over")
-    sweep(plain, {"size": [3], "epsilon": [0.5]}, out=tmp_path / "table.csv")
-    assert files(state) == {"mine.txt"}
 
 
 def test_a_failed_point_stays_failed(tmp_path: Path, whole: Sweep) -> None:
@@ -269,10 +241,10 @@ def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callabl
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         with pytest.raises(SweepError, match="another process is writing it"):
-            sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+            sweep(stopped, GRID, out=tmp_path / "table.csv")
         assert other.stdin is not None
         other.stdin.close()
-    sweep(stopped, GRID, chain=3, out=tmp_path / "table.csv")
+    sweep(stopped, GRID, out=tmp_path / "table.csv")
 
 
 def test_two_sweeps_of_one_name_that_start_together(tmp_path: Path, whole: Sweep) -> None:
@@ -282,7 +254,7 @@ def test_two_sweeps_of_one_name_that_start_together(tmp_path: Path, whole: Sweep
     def one(tolerance: float) -> Sweep | SweepError:
         together.wait()
         try:
-            return sweep(plain, GRID, chain=3, tolerance=tolerance, out=out)
+            return sweep(plain, GRID, tolerance=tolerance, out=out)
         except SweepError as error:
             return error
 
@@ -307,6 +279,5 @@ def test_tables_that_could_not_be_written_are_refused_before(tmp_path: Path) -> 
     with pytest.raises(FileFormatError, match="not a folder"):
         sweep(plain, GRID, mechanisms=tmp_path / "file")
     (tmp_path / "other.csv.part").mkdir()
-    (tmp_path / "other.csv.state").touch()
     with pytest.raises((FileFormatError, SweepError)):
         sweep(plain, GRID, out=tmp_path / "other.csv")

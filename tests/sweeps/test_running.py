@@ -1,4 +1,4 @@
-"""Sweeps: what they solve, in which chains, and that where they run does not matter."""
+"""Sweeps: what they solve, and that where they run does not matter."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sweeps.builders import EPSILONS, GRID, but_seconds, deadly, faulty, floored, informed, plain, threads
+from sweeps.builders import EPSILONS, GRID, but_seconds, deadly, faulty, plain, threads
 from threadpoolctl import threadpool_info
 
 from pmlopt import Mechanism, MutualInformation, solve, sweep
@@ -28,7 +28,7 @@ def processes() -> Iterator[Executor]:
 
 @pytest.fixture(scope="module")
 def table() -> Sweep:
-    return sweep(plain, GRID, chain=3)
+    return sweep(plain, GRID)
 
 
 def test_the_values_are_those_of_solve(table: Sweep) -> None:
@@ -44,20 +44,13 @@ def test_the_values_are_those_of_solve(table: Sweep) -> None:
     assert not table.failed
 
 
-def test_a_chain_starts_cold_and_goes_on_warm(table: Sweep) -> None:
-    assert table.column("warm_started").tolist() == [False, True, True] * 4
-    cold = sweep(plain, GRID, chain=1)
-    assert not cold.column("warm_started").any()
-    assert cold.column("value") == pytest.approx(table.column("value"), abs=1e-9)
-
-
 def test_processes_give_the_same_table(table: Sweep, processes: Executor) -> None:
-    assert but_seconds(sweep(plain, GRID, processes, chain=3)) == but_seconds(table)
+    assert but_seconds(sweep(plain, GRID, processes)) == but_seconds(table)
 
 
 def test_threads_give_the_same_table(table: Sweep) -> None:
     with ThreadPoolExecutor(3) as threads:
-        assert but_seconds(sweep(plain, GRID, threads, chain=3)) == but_seconds(table)
+        assert but_seconds(sweep(plain, GRID, threads)) == but_seconds(table)
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -68,7 +61,7 @@ def test_dask_gives_the_same_table(table: Sweep, tmp_path: Path) -> None:
         distributed.LocalCluster(n_workers=1, threads_per_worker=2, **options) as cluster,
         distributed.Client(cluster) as client,
     ):
-        found = sweep(plain, GRID, client.get_executor(), chain=3, out=tmp_path / "table.csv")
+        found = sweep(plain, GRID, client.get_executor(), out=tmp_path / "table.csv")
     assert but_seconds(found) == but_seconds(table)
 
 
@@ -88,7 +81,7 @@ def test_progress_is_told(tmp_path: Path) -> None:
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
-def test_a_failed_point_is_a_row_and_the_next_starts_cold() -> None:
+def test_a_failed_point_is_a_row() -> None:
     table = sweep(faulty, {"size": [3], "epsilon": EPSILONS})
     assert [row.status for row in table.rows] == ["optimal", *["failed"] * 4, "optimal"]
     errors = [row.error for row in table.rows]
@@ -96,17 +89,8 @@ def test_a_failed_point_is_a_row_and_the_next_starts_cold() -> None:
     assert (errors[2] or "").startswith("ProgramError: solve takes a Program")
     assert (errors[3] or "").startswith("InfeasibleError: ")
     assert errors[4] == "SystemExit: 1"
-    assert table.rows[5].warm_started is False
     assert table.failed == table.rows[1:5]
     assert but_seconds(table)[5] == but_seconds(sweep(plain, {"size": [3], "epsilon": EPSILONS[5:]}))[0]
-
-
-def test_a_start_that_a_program_refuses_is_left_out() -> None:
-    falling = sweep(informed, {"size": [4], "epsilon": [0.6, 0.3]})
-    assert falling.column("status").tolist() == ["optimal"] * 2
-    rising = sweep(floored, {"expected": [0.5, 0.7, 0.6]})
-    assert rising.column("status").tolist() == ["optimal"] * 3
-    assert rising.column("value")[2] == pytest.approx(solve(floored(0.6)).value, abs=1e-6)
 
 
 def test_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
@@ -128,7 +112,6 @@ def test_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
         ({"solver": None}, SolverUnavailableError, "None is not installed"),
         ({"tolerance": -1}, InputError, "the tolerance must be positive"),
         ({"time_limit": 0}, InputError, "the time limit must be"),
-        ({"chain": 0}, SweepError, "the length of a chain"),
         ({"grid": {}}, SweepError, "empty"),
     ],
 )
@@ -170,13 +153,13 @@ def test_what_was_finished_when_the_executor_broke_is_kept(
     with pytest.raises(
         SweepStoppedError, match=r"5 of 12 points are finished, in .*part.*new executor"
     ) as caught:
-        sweep(plain, GRID, Breaking(6, at_submit), chain=3, out=out)
+        sweep(plain, GRID, Breaking(6, at_submit), out=out)
     assert caught.value.sweep is not None
     assert len(caught.value.sweep.rows) == 5
     assert not out.exists()
     with pytest.raises(SweepStoppedError, match=r"5 of 12 points .*`sweep` of this error"):
-        sweep(plain, GRID, Breaking(6, at_submit), chain=3)
-    assert but_seconds(sweep(plain, GRID, chain=3, out=out)) == but_seconds(table)
+        sweep(plain, GRID, Breaking(6, at_submit))
+    assert but_seconds(sweep(plain, GRID, out=out)) == but_seconds(table)
 
 
 def test_an_executor_that_never_starts_is_told(tmp_path: Path) -> None:
@@ -191,7 +174,7 @@ def test_an_executor_that_never_starts_is_told(tmp_path: Path) -> None:
 def test_a_worker_that_is_lost_costs_its_point_alone() -> None:
     class Losing(Breaking):
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
-            if args and getattr(args[0], "point", {}).get("epsilon") == 0.2:
+            if len(args) == 4 and args[1]["epsilon"] == 0.2:
                 future: Future[Any] = Future()
                 future.set_exception(OSError("worker lost"))
                 return future

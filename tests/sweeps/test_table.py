@@ -14,22 +14,13 @@ import pytest
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps import Row, Sweep
 
+NUMBERS = (0.1 + 0.2, math.inf, 0.0, 0.5)
+
 
 @pytest.fixture
 def table() -> Sweep:
     rows = (
-        Row(
-            {"name": "a\rb", "n": 2**70, "x": 1},
-            "optimal",
-            0.1 + 0.2,
-            math.inf,
-            0.0,
-            0.5,
-            "highs",
-            3,
-            True,
-            0.1,
-        ),
+        Row({"name": "a\rb", "n": 2**70, "x": 1}, "optimal", *NUMBERS, "highs", 3, True, 0.1),
         Row({"name": "c,d", "n": 1, "x": 0.5}, "failed", seconds=0.2, error="ValueError: a, b"),
     )
     return Sweep(("name", "n", "x"), rows)

@@ -72,7 +72,7 @@ class EnvelopeCertificate(PostProcessingCertificate):
 
     Attributes:
         delta: the probability.
-        multipliers: (N,) lam of `multipliers.bad_mass`, over a set with nu (N + 1,), or None.
+        multipliers: (N,) lam of `multipliers.nearest_ratio`, over a set with nu (N + 1,), or None.
 
     Source: [saeidian2026envelopes, Theorems 2 and 3].
     """
@@ -118,7 +118,7 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
 
     Attributes:
         epsilon: in nats.
-        multipliers: (N,) lam of `multipliers.bad_mass`, over a set with nu (N + 1,); with zeros alone
+        multipliers: (N,) lam of `multipliers.nearest_ratio`, over a set with nu (N + 1,); with zeros alone
             the bound is 1.
 
     Source: [saeidian2026envelopes, Theorem 2].

@@ -16,7 +16,7 @@ from pmlopt.measures import binary_event
 from pmlopt.measures.approximate import quantile
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import reached_mass
-from pmlopt.programs.envelope.multipliers import nearest_ratio, proved_level
+from pmlopt.programs.envelope.multipliers import proved_level
 from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings, ProcessedFailureProgram
 
 NOISE_THRESHOLD = 1e-15
@@ -38,19 +38,12 @@ def binary_attack(program: EnvelopeProgram) -> FloatArray:
     return point
 
 
-def folded(program: EnvelopeProgram, matrix: FloatArray) -> FloatArray:
-    """The point of an (M, K) post-processing: its outcomes at or above its quantile, merged by letters."""
-    laws = program.prior.pmf @ program.given.matrix
-    rows = np.array([laws[list(group)] @ matrix[list(group)] for group in program.groups])
-    rows /= program.law[:, None]
-    columns = program.merged @ rows
-    masses = program.prior.pmf @ columns
-    used = np.flatnonzero(masses > 0)
-    ratios = (columns[:, used] / masses[used]).max(axis=0)
-    least = quantile(ratios, masses[used], program.delta, upper=True)
+def plain_attack(program: EnvelopeProgram) -> FloatArray:
+    """The point of no post-processing: outputs at or above their quantile, to the letters that they tell."""
+    ratios = program.merged.max(axis=0) / program.law
+    told = np.flatnonzero(ratios >= quantile(ratios, program.law, program.delta, upper=True))
     point = np.zeros(program.merged.T.shape)
-    for z in used[ratios >= least]:
-        point[:, int(columns[:, z].argmax())] += rows[:, z]
+    point[told, program.merged[:, told].argmax(axis=0)] = 1.0
     return point
 
 
@@ -137,8 +130,7 @@ def certify_envelope(
     values = [_value(single, attack) for single in program.singles]
     best, bound, most = values.index(max(values)), math.inf, program.simple_bound
     if multipliers is not None:
-        near = math.log(nearest_ratio(program, multipliers, math.exp(most)))
-        bound = proved_level(program, multipliers, near, most)
+        bound = proved_level(program, multipliers, most)
     if not bound < most:
         multipliers = None
         bound = raised(lambda level: program.exact.proves(program.delta, level, None), most)

@@ -109,7 +109,7 @@ class RationalMechanism:
 
         `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, with a rational t of at most e^level;
         negative lam count for nothing. Over a set of priors the last multiplier, which may have any sign, is
-        that of the sum of the probabilities; see `multipliers.bad_mass`.
+        that of the sum of the probabilities; see `multipliers.nearest_ratio`.
 
         Levels past `LARGEST_EXPONENT` count as that. Through the letters of `left_out` nothing leaks: any
         lam, however large, will do for them.

@@ -8,12 +8,12 @@ from typing import Any
 import highspy
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.core.roots import halved
 from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings
 from pmlopt.solvers.highs import columnwise
 from pmlopt.solvers.outcome import Clock
-from pmlopt.solvers.parametric_program import MovingModel, MovingPart
+from pmlopt.solvers.parametric_program import MovingModel
 
 MAX_NEWTON_STEPS = 200
 """More than Newton's method needs: it ends by itself, at the latest at the last kink."""
@@ -22,37 +22,15 @@ LEVEL_DIGITS = 1e-12
 """How far above the least level that multipliers prove the one that is claimed may be, as a share of it."""
 
 
-def bad_mass(program: PostProcessings[Any], ratio: float, multipliers: FloatArray) -> float:
-    """Upper bound on the mass that a post-processing can give to outcomes that leak log t or more.
-
-    For any lam >= 0: `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of
-    `PostProcessings.problem`. Over a set of priors, for any nu as well:
-    `nu + sum_y max_q (max(0, max_x (q + lam[x] (P[x,y] - t q))) - nu q)`, q being the least or the largest
-    probability of y over the set: the inner part is convex in q, so that between them it is below its chord.
-    What rounding may have taken off is added.
-
-    Examples:
-        >>> from pmlopt import envelope
-        >>> program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
-        >>> round(bad_mass(program, 1.6, np.array([10.0, 10.0])), 9)  # no outcome leaks log 1.6
-        0.0
-    """
-    weights, total = program.split(multipliers)
-    lam, law, matrix = weights[:, None], program.law, program.columns
-    worth = law + lam * (matrix - ratio * law) - total * law
-    # what rounding may have taken off each term, and off their sum
-    digits = 2 * (len(multipliers) + 4) * float(np.finfo(float).eps)
-    error = digits * ((1 + abs(total)) * law + (lam * (matrix + ratio * law)).max(axis=0))
-    terms = program.of_outputs(worth + error, error - total * law).max(axis=0)
-    size = abs(total) + float(np.abs(terms).sum())
-    return total + float(terms.sum()) + rounding_of(len(terms), size)
-
-
 def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
-    """Where `bad_mass` would fall to delta without rounding, at most `most`: no proof, but near one.
+    """Where the mass that multipliers leave falls to delta in floats, at most `most`: no proof, but near one.
 
-    It is convex and piecewise linear in t and does not rise: Newton's method from 1 meets the root from
-    below in a few steps. Numbers that are not finite prove nothing.
+    For any lam >= 0 no post-processing gives outcomes that leak log t or more a larger mass than
+    `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessings.problem`. Over a set
+    of priors, for any nu as well: `nu + sum_y max_q (max(0, max_x (q + lam[x] (P[x,y] - t q))) - nu q)`, q
+    being the least or the largest probability of y over the set: the inner part is convex in q, so that
+    between them it is below its chord. The mass is convex and piecewise linear in t and does not rise:
+    Newton's method from 1 meets the root from below in a few steps. What is not finite proves nothing.
 
     Examples:
         >>> from pmlopt import envelope
@@ -62,11 +40,12 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     """
     if not np.isfinite(multipliers).all():
         return most
-    weights, total = program.split(multipliers)
-    lam, law = weights[:, None], program.law
-    fixed = program.of_outputs(law + lam * program.columns - total * law, -total * law)
-    rates = program.of_outputs(lam * law, 0 * law)
-    outputs, ratio = np.arange(rates.shape[1]), 1.0
+    (n, m), law = program.merged.shape, program.law
+    lam, total = np.maximum(multipliers[:n], 0.0)[:, None], float(multipliers[n:].sum())
+    # of the letters and of nobody, copies of an output in one column
+    fixed = np.vstack([law + lam * program.columns - total * law, -total * law]).reshape(-1, m)
+    rates = np.vstack([lam * law, 0 * law]).reshape(-1, m)
+    outputs, ratio = np.arange(m), 1.0
     for _ in range(MAX_NEWTON_STEPS):
         worth = fixed - ratio * rates
         best = worth.argmax(axis=0)
@@ -81,30 +60,26 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     return ratio
 
 
-def proved_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float) -> float:
-    """Upper bound on the ratios t that a post-processing reaches with mass delta, by multipliers.
+def proved_level(
+    program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float = LEVEL_DIGITS
+) -> float:
+    """A level that multipliers prove in rational arithmetic, or `most`, which is proved already, in nats.
 
-    It is at most `most`, which is proved already, and above what the multipliers prove by a share of `digits`
-    at most: rational arithmetic takes over where floats hide more.
+    It is above the least that they prove by a share of `digits` at most.
     """
-    near = nearest_ratio(program, multipliers, most)
-    if near >= most:
+    ratio = math.exp(most)
+    near = nearest_ratio(program, multipliers, ratio)
+    if near >= ratio:
         return most
-    if bad_mass(program, near * (1 + digits), multipliers) < program.delta:
-        return min(most, near * (1 + digits))
-    return min(most, math.exp(proved_level(program, multipliers, math.log(near), math.log(most))))
-
-
-def proved_level(program: EnvelopeProgram, multipliers: FloatArray, near: float, most: float) -> float:
-    """A level that multipliers prove in rational arithmetic, from `near` up to `most`, which is proved."""
 
     def holds(level: float) -> bool:
         return program.exact.proves(program.delta, level, multipliers)
 
-    fails, found, step = near, near, LEVEL_DIGITS * max(near, LEVEL_DIGITS)
+    fails = found = math.log(near)
+    step = digits * max(found, LEVEL_DIGITS)
     while found < most and not holds(found):
         fails, found, step = found, found + step, 2 * step
-    return min(most, halved(holds, fails, found, LEVEL_DIGITS))
+    return min(most, halved(holds, fails, found, digits))
 
 
 def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:
@@ -132,9 +107,6 @@ ENTRY_NOISE = 1e-12
 
 SMALLEST_ENTRY = 1e-11
 """HiGHS may drop entries below this, which then limit nothing: their columns have limits of their own."""
-
-NOTHING = MovingPart(*(np.zeros(0, dtype=int),) * 2, *(np.zeros(0),) * 2)
-"""No entries that move: nearly all do, and the program is handed over anew."""
 
 
 class RatioPrograms:
@@ -199,7 +171,7 @@ class RatioPrograms:
         k, n = self.shape
         model, units = self._scaled(ratio, closed)
         if self._moving is None:
-            self._moving = MovingModel(model, NOTHING)
+            self._moving = MovingModel(model)
         else:
             self._moving.replace(model)
         found = self._moving.solve(ratio, clock)

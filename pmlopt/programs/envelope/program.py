@@ -153,18 +153,6 @@ class PostProcessings(Program[C_co]):
         """(N,) multipliers of the letters with as many zeros as a bound takes besides."""
         return np.append(weights, np.zeros(self.multipliers - len(weights)))
 
-    def split(self, multipliers: FloatArray) -> tuple[FloatArray, float]:
-        """(N,) the multipliers lam of the letters, none negative, and nu, that of the sum of probabilities.
-
-        nu is there over a set of priors alone, and 0 otherwise.
-        """
-        n = self.prior.size
-        return np.maximum(multipliers[:n], 0.0), float(multipliers[n]) if len(multipliers) > n else 0.0
-
-    def of_outputs(self, letters: FloatArray, nobody: FloatArray) -> FloatArray:
-        """(R, M') the (N, K) terms of the letters and the (K,) of nobody, copies in one column."""
-        return np.vstack([letters, nobody]).reshape(-1, self.merged.shape[1])
-
     def together(self, point: FloatArray) -> FloatArray:
         """(M', N) a (K, N) point, the copies of an output added up."""
         return np.asarray(point.reshape(-1, *self.merged.T.shape).sum(axis=0))

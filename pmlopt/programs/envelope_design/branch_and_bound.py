@@ -57,19 +57,17 @@ class Box:
     parts: tuple[Box, ...] = field(default=())
 
 
-def search_margins(
-    programs: MarginPrograms, given: list[FloatArray], allowed: float
-) -> tuple[Ascent, BoxProof, bool, str]:
+def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, BoxProof, bool, str]:
     """The best margins that are found, and boxes that prove how much better others may be.
 
-    It starts from those that are given, too, and may end at a gap of `allowed`, in the unit of the gains. It
-    returns the margins with their optimum, the proof, whether no time limit ended it, and its ending.
+    It may end at a gap of `allowed`, in the unit of the gains. It returns the margins with their optimum, the
+    proof, whether no time limit ended it, and its ending.
 
     Raises:
         ArithmeticError: not even the design within PML(epsilon) could be solved.
     """
     widest = programs.span.largest
-    best = _from_starts(programs, given)
+    best = _from_starts(programs)
     try:
         root = _box(programs, np.zeros(len(widest)), widest, None)
     except ArithmeticError as cause:
@@ -101,9 +99,9 @@ def search_margins(
     return best, _proof(root), finished, f"{detail}, {ending}" if ending else detail
 
 
-def _from_starts(programs: MarginPrograms, given: list[FloatArray]) -> Ascent:
+def _from_starts(programs: MarginPrograms) -> Ascent:
     """The best of what is found from several starts; the first of them must succeed."""
-    first, *others = [*starts(programs.span), *given]
+    first, *others = starts(programs.span)
     found = [programs.at(first)]
     for margins in others:
         if programs.late:

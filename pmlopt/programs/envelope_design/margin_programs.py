@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import highspy
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.envelope_design.margins import MarginRange
-from pmlopt.solvers.highs import columnwise, limits, loaded, state_of
+from pmlopt.solvers.highs import columnwise
 from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.parametric_program import MovingModel
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +96,7 @@ class MarginPrograms:
         self.scale = float(np.abs(gains).max(initial=0.0)) or 1.0
         self._costs = np.concatenate([-(span.pmf[:, None] * gains / self.scale).ravel(), np.zeros(2 * m + n)])
         self._row_lower = np.concatenate([np.ones(n), np.zeros(m), np.full(n * m + 1, -np.inf)])
-        self._basis: highspy.HighsBasis | None = None
+        self._model: MovingModel | None = None
 
     @property
     def late(self) -> bool:
@@ -137,18 +137,13 @@ class MarginPrograms:
         total = self.span.delta if delta is None else delta
         sides = self._row_lower, np.concatenate([np.ones(n), np.zeros(m + n * m), [total]])
         model = columnwise(self._costs, bounds, sides, entries)
-        clock = self.options.clock.at_least(1e-3 if self.solved else FIRST_SECONDS)
-        solver = loaded(model, {"solver": "simplex", **limits(replace(self.options, clock=clock))})
-        if self._basis is not None:
-            solver.setBasis(self._basis)
-        solver.run()
-        status = solver.getModelStatus()
+        if self._model is None:
+            self._model = MovingModel(model)
+        else:
+            self._model.replace(model)
+        found = self._model.solve(1.0, self.options.clock.at_least(1e-3 if self.solved else FIRST_SECONDS))
         self.solved += 1
-        if status != highspy.HighsModelStatus.kOptimal or state_of(solver, status) != "point":
-            raise ArithmeticError(f"HiGHS ended with {solver.modelStatusToString(status)}")
-        self._basis = solver.getBasis()
-        found = solver.getSolution()
-        primal, duals = np.asarray(found.col_value), -self.scale * np.asarray(found.row_dual)
+        primal, duals = found.values, -self.scale * found.duals
         return Point(
             gain=-self.scale * float(self._costs @ primal),
             matrix=np.maximum(primal[: n * m], 0.0).reshape(n, m),

@@ -9,9 +9,8 @@ from fractions import Fraction
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.mechanism import Mechanism, as_mechanism, paired
-from pmlopt.errors import MechanismError, ProgramError
-from pmlopt.programs.certificate import Restart, WarmStart, mechanism_of
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.errors import ProgramError
 from pmlopt.programs.envelope.masses import leaking_mass
 from pmlopt.programs.envelope.methods import worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
@@ -21,8 +20,8 @@ from pmlopt.programs.envelope_design.margin_programs import Ascent, MarginProgra
 from pmlopt.programs.envelope_design.margins import BoxProof, trivial_proof
 from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
 from pmlopt.programs.exact.arithmetic import snap
-from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, without_noise
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified
+from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, mixed_with_laws, without_noise
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified, starts_cold
 from pmlopt.solvers.outcome import FOREVER, Options
 
 STRICTER = (1e-9, 1e-7, 1e-5)
@@ -33,7 +32,7 @@ LARGEST_MIXING = 1e-8
 """A repair that mixes in more of a constant is tried again with a stricter program."""
 
 LEAST_MIXING = 2.0**-50
-"""The first share of a constant that is tried; each next one is four times as large."""
+"""The first share of a constant that is tried; each next step is twice as large."""
 
 LARGEST_SHARE = 1 - 1e-9
 """Of the largest margins, beyond which no mixing with a constant would mend a matrix."""
@@ -41,20 +40,13 @@ LARGEST_SHARE = 1 - 1e-9
 OPEN_ROW = 1e-12
 """A multiplier of the worst post-processing up to this is taken for 0, and its margin for the largest."""
 
-MarginStart = list[FloatArray]
-"""Margins (N,) that the search may start from."""
 
-
-def _by_margins(
-    program: EnvelopeDesign, options: Options, start: MarginStart
-) -> Found[EnvelopeDesignCertificate]:
+def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[EnvelopeDesignCertificate]:
     """Search, repair and certify; `iterations` counts the linear programs."""
     begin = time.perf_counter()
     programs = MarginPrograms(program.span, program.gains, options)
     try:
-        best, proof, finished, ending = search_margins(
-            programs, start, program.allowed_gap(options.tolerance) / 2
-        )
+        best, proof, finished, ending = search_margins(programs, program.allowed_gap(options.tolerance) / 2)
     except ArithmeticError as cause:
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
     clock = time.perf_counter()
@@ -65,10 +57,8 @@ def _by_margins(
         message=ending,
         detail=ending,
         iterations=programs.solved,
-        warm_started=bool(start),
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
-        arrays={"matrix": certificate.mechanism.matrix, "margins": certificate.margins},
     )
 
 
@@ -127,39 +117,26 @@ def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -
     that look like noise become zeros, unless that costs more than it mends; the constant is the law of
     the output, or uniform on the outputs.
     """
+
+    def holds(candidate: FloatArray) -> bool:
+        mass = leaking_mass(program.prior, candidate, program.epsilon, margins)
+        return mass is not None and mass <= Fraction(program.delta)
+
     found: list[tuple[float, FloatArray]] = []
     for noise in (NOISE_THRESHOLD, 0.0):
         clean = without_noise(matrix, noise)
-        used = clean.max(axis=0) > 0
-        laws = (program.prior.pmf @ clean, used / used.sum())
-        found += [_mixed(program, clean, law, margins) for law in laws]
-        if min(theta for theta, _ in found) == 0:
-            break
+        if holds(plain := snap(clean)):
+            return Repair.between(matrix, plain, 0.0)
+        found.append(mixed_with_laws(program.prior, clean, holds, lambda *_: LEAST_MIXING))
     theta, best = min(found, key=lambda pair: pair[0])
     return Repair.between(matrix, best, theta)
-
-
-def _mixed(
-    program: EnvelopeDesign, clean: FloatArray, law: FloatArray, margins: FloatArray
-) -> tuple[float, FloatArray]:
-    """The first share of the constant with which the condition holds as rationals, and the mixture."""
-    theta = 0.0
-    while True:
-        candidate = snap((1 - theta) * clean + theta * law)
-        mass = leaking_mass(program.prior, candidate, program.epsilon, margins)
-        if mass is not None and mass <= Fraction(program.delta):
-            return theta, candidate
-        if theta >= 1:
-            raise MechanismError(
-                "a constant does not meet the condition with these margins: they are too large"
-            )
-        theta = min(1.0, max(LEAST_MIXING, 4 * theta))
 
 
 def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) -> FloatArray:
     """(N,) the margins with which a mechanism comes nearest to it: by its worst post-processing."""
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
-    _, found, _, _ = worst_failure(audited, options)
+    _, found, *_ = worst_failure(audited, options)
+    assert found is not None
     closed = np.asarray(
         (audited.exact.gains(min(program.epsilon, program.prior.max_leakage)) <= 0).all(axis=1)
     )
@@ -170,19 +147,6 @@ def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) ->
 def within(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
     """(N,) the margins cut to what a mechanism can be repaired with."""
     return np.asarray(np.clip(margins, 0.0, LARGEST_SHARE * program.span.largest))
-
-
-def _start(program: EnvelopeDesign, warm_start: WarmStart) -> MarginStart:
-    """The margins of the mechanism that was given, or of an earlier end."""
-    if warm_start is None or warm_start is False:
-        return []
-    if isinstance(warm_start, Restart):
-        margins = warm_start.arrays.get("margins")
-        fits = margins is not None and np.shape(margins) == program.span.largest.shape
-        return [np.asarray(margins)] if fits else []
-    given = paired(program.prior, as_mechanism(mechanism_of(warm_start)))[1].matrix
-    check_shape(program, given)
-    return [margins_of(program, given, Options(FOREVER, program.tolerance))]
 
 
 def _certify(
@@ -205,7 +169,7 @@ QUESTION = Question(
             _by_margins,
         ),
     ),
-    _start,
+    starts_cold("an envelope design starts from margins of its own: leave out the mechanism"),
     _certify,
 )
 """Designs within an envelope: the mechanism in hand is returned with its gap."""

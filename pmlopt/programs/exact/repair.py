@@ -119,22 +119,43 @@ def _repaired(
 
 
 def _of_laws(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
-    """Theta and the mixture, with the output law or the uniform one on the outputs that occur."""
-    used = clean.max(axis=0) > 0
-    laws = (prior.pmf @ clean, used / used.sum())
-    return min((_mixed(prior, privacy, clean, law) for law in laws), key=lambda found: found[0])
-
-
-def _mixed(
-    prior: Prior, privacy: Requirement, clean: FloatArray, law: FloatArray
-) -> tuple[float, FloatArray]:
-    """The least theta that a doubling search finds from the chord's, and its mixture."""
-    return least_mixing(
-        float(_needed(prior, privacy, clean, law).max()),
-        lambda theta: snap((1 - theta) * clean + theta * law),
+    """Theta and the mixture with which the requirement holds, from the chord's theta on."""
+    return mixed_with_laws(
+        prior,
+        clean,
         lambda candidate: satisfied(prior, privacy, candidate),
-        lambda candidate: float(_needed(prior, privacy, candidate, law).max()),
+        lambda candidate, law: float(_needed(prior, privacy, candidate, law).max()),
     )
+
+
+def mixed_with_laws(
+    prior: Prior,
+    clean: FloatArray,
+    holds: Callable[[FloatArray], bool],
+    missing: Callable[[FloatArray, FloatArray], float],
+) -> tuple[float, FloatArray]:
+    """Theta and the mixture on the grid, with the output law or the uniform one on the outputs that occur.
+
+    Args:
+        prior: N letters.
+        clean: (N, M) without noise, rows that sum to one.
+        holds: as for `least_mixing`.
+        missing: the same, of a mixture and the law.
+
+    Raises:
+        MechanismError: not even a constant will do.
+    """
+
+    def mixed(law: FloatArray) -> tuple[float, FloatArray]:
+        return least_mixing(
+            missing(clean, law),
+            lambda theta: snap((1 - theta) * clean + theta * law),
+            holds,
+            lambda candidate: missing(candidate, law),
+        )
+
+    used = clean.max(axis=0) > 0
+    return min(map(mixed, (prior.pmf @ clean, used / used.sum())), key=lambda found: found[0])
 
 
 T = TypeVar("T")

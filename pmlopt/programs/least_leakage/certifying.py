@@ -135,12 +135,12 @@ def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]
         before = clean
         sums = program.columns.sums(clean)
         if np.isfinite(clean).all() and (np.abs(sums - 1) < 1e-6).all():
-            met = program.exact(_lifted(program, program.columns.normalised(clean)))
+            met = program.exact(lifted(program, program.columns.normalised(clean)))
             if program.short(met) == 0:
                 yield met
 
 
-def _lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
+def lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
     """The matrix with as much of each letter's best output mixed in as the floor needs.
 
     Of the outputs that occur: a little of another one would leak much.

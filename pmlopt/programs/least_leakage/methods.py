@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
 
@@ -15,7 +15,7 @@ from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.errors import InputError, ProgramError
 from pmlopt.programs.certificate import Certificate, ClosedForm, Restart, WarmStart, mechanism_of
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipliers, SymmetricLevelCertificate
-from pmlopt.programs.least_leakage.certifying import best_allowed, certify_level, certify_symmetric_level
+from pmlopt.programs.least_leakage.certifying import certify_level, certify_symmetric_level, lifted
 from pmlopt.programs.least_leakage.level_search import Searching, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 from pmlopt.programs.program import Found, Method, MethodError, Question, certified, uncertified
@@ -29,29 +29,20 @@ SMALL_ENTRIES = 400
 """Tables of up to this many entries are solved sooner by linear programs, which end at vertices."""
 
 
-@dataclass(frozen=True, eq=False)
-class LevelStart:
-    """What the search over levels may start from.
-
-    Attributes:
-        matrix: (N, M) a mechanism that meets the demands; None where the search starts cold.
-        form: (N, M) the one that is known by formula.
-    """
-
-    matrix: FloatArray | None
-    form: FloatArray
-
-
 C = TypeVar("C", LevelCertificate, SymmetricLevelCertificate)
 Certifying = Callable[[Any, FloatArray, list[Multipliers]], C]
 
 
 def searched(
-    search: Searching, certify: Certifying[C], program: LeastLeakage, options: Options, start: LevelStart
+    search: Searching,
+    certify: Certifying[C],
+    program: LeastLeakage,
+    options: Options,
+    start: FloatArray | None,
 ) -> Found[C]:
     """Search over the level, with a program at each, and certify both ends by its multipliers."""
     begin = time.perf_counter()
-    found = search(program, start.matrix, options)
+    found = search(program, start, options)
     if found.matrix is None:
         raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
     clock = time.perf_counter()
@@ -62,10 +53,10 @@ def searched(
         message=found.ending,
         detail=found.ending,
         iterations=found.iterations,
-        warm_started=start.matrix is not None,
+        warm_started=start is not None,
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
-        closed_form=_closed(program, start.form, certificate),
+        closed_form=_closed(program, certificate),
         arrays={"matrix": found.matrix},
     )
 
@@ -74,20 +65,19 @@ SMALL_MASKS = 9_000
 """The same where pairs alone are asked for: the interior point then needs three times as many programs."""
 
 
-def start(program: LeastLeakage, warm_start: WarmStart) -> LevelStart:
-    """The mechanism that was given, where it meets the demands; else that of a formula."""
+def start(program: LeastLeakage, warm_start: WarmStart) -> FloatArray | None:
+    """The mechanism that was given, where it meets the demands, or that of a formula; None for a cold one."""
+    if warm_start is False:
+        return None
+    if warm_start is not None and not isinstance(warm_start, Restart):
+        return _checked(program, mechanism_of(warm_start))
     form = known_mechanism(program)
-    if warm_start is None or warm_start is False:
-        return LevelStart(form if warm_start is None else None, form)
-    if not isinstance(warm_start, Restart):
-        return LevelStart(_checked(program, mechanism_of(warm_start)), form)
-    if warm_start.matrix is None:
-        return LevelStart(form, form)
+    if warm_start is None or warm_start.matrix is None:
+        return form
     try:
-        matrix = _checked(program, warm_start.matrix)
+        return min(form, _checked(program, warm_start.matrix), key=program.level)
     except InputError:
-        return LevelStart(form, form)
-    return LevelStart(min(form, matrix, key=program.level), form)
+        return form
 
 
 def certify(
@@ -100,7 +90,7 @@ def certify(
             raise ProgramError(f"there are {len(multipliers)} multipliers: give one for each letter")
         proofs.append(Multipliers(multipliers, 0.0))
     certificate = certify_level(program, matrix, proofs)
-    return certified(certificate, _closed(program, known_mechanism(program), certificate))
+    return certified(certificate, _closed(program, certificate))
 
 
 def _one_demand(program: LeastLeakage) -> bool:
@@ -110,16 +100,10 @@ def _one_demand(program: LeastLeakage) -> bool:
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:
     """A mechanism that meets the demands: a constant, else what is uniform, mixed with the best as needed."""
-    spread, constant = program.spread, program.best_constant
+    constant = program.best_constant
     if not np.isnan(constant).any() and program.short(constant) == 0:
         return constant
-    if program.short(spread) == 0 or program.floor is None:
-        return spread
-    best = best_allowed(program)
-    low, high = (program.floor.slack(matrix) for matrix in (spread, best))
-    theta = min(1.0, -low / (high - low) * (1 + 1e-12)) if high > low else 1.0
-    mixed = np.asarray((1 - theta) * spread + theta * best)
-    return mixed if program.short(mixed) == 0 else best
+    return lifted(program, program.spread)
 
 
 def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
@@ -139,17 +123,17 @@ def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
     return matrix
 
 
-def _closed(program: LeastLeakage, form: FloatArray, certificate: Certificate) -> ClosedForm | None:
+def _closed(program: LeastLeakage, certificate: Certificate) -> ClosedForm | None:
     """M*(h), where it is optimal."""
     if program.floor is not None:
         return None
-    level = program.level(form)
+    level = program.level(known_mechanism(program))
     if level > certificate.bound + NEGLIGIBLE_GAP:
         return None
     return ClosedForm("utility_safe_mechanism", level, certificate.value - level)
 
 
-def _large(program: LeastLeakage, _: LevelStart) -> bool:
+def _large(program: LeastLeakage, _: FloatArray | None) -> bool:
     """Whether there is one demand alone, on a table so large that the interior point is faster."""
     small = SMALL_MASKS if program.floor is None else SMALL_ENTRIES
     return _one_demand(program) and program.allowed.size > small

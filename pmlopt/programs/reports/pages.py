@@ -19,7 +19,7 @@ from pmlopt.measures.outcomes import MOST_TOLD, OutcomeTells, outcome_warnings, 
 from pmlopt.model.privacy.requirement import Conjunction, Requirement
 from pmlopt.programs.certificate import Certificate, Verdict
 from pmlopt.programs.design_program import DesignCertificate, ListedCertificate
-from pmlopt.programs.reports.baselines import Baselines, baselines
+from pmlopt.programs.reports.baselines import baselines
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 SOURCES = {
@@ -39,68 +39,6 @@ NOT_PROMISED = (
     "Whether the program that draws the outputs draws them as the matrix says, from a good generator.",
 )
 """What no report of one mechanism promises."""
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What a report says.
-
-    Attributes:
-        kind: of the certificate.
-        promise: what is claimed, in a line.
-        meanings: in plain words, one for each limit.
-        about: what is protected.
-        scope: for which priors.
-        not_promised: lines.
-        outcomes: what each tells of the letter, those that leak most first; none without a prior.
-        limit: of the leakage, drawn beside the outcomes; None where it is not one number for them.
-        utility: the value with its baselines; None where there are none.
-        warnings: what a reader must not overlook.
-        verdict: of the check of the file.
-        sources: of the notions.
-        mechanism: the matrix.
-    """
-
-    kind: str
-    promise: str
-    meanings: tuple[str, ...]
-    about: str
-    scope: str
-    not_promised: tuple[str, ...]
-    outcomes: tuple[OutcomeTells, ...]
-    limit: float | None
-    utility: Baselines | None
-    warnings: tuple[str, ...]
-    verdict: Verdict
-    sources: tuple[str, ...]
-    mechanism: Mechanism
-
-
-def facts_of(certificate: Certificate, verdict: Verdict) -> Facts:
-    """What a report says of a certificate."""
-    design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
-    prior = getattr(certificate, "prior", None) or getattr(design, "prior", None)
-    known = prior if isinstance(prior, Prior) and prior.size == len(certificate.mechanism.inputs) else None
-    privacy = design.privacy if isinstance(design, ListedCertificate) else None
-    limits = {} if privacy is None else privacy.limits
-    utility = baselines(design) if isinstance(design, DesignCertificate) else None
-    names = {name.partition("_about_")[0] for name in limits}
-    outcomes = () if known is None else tuple(what_outcomes_tell(known, certificate.mechanism))
-    return Facts(
-        kind=certificate.kind,
-        promise=certificate.statement,
-        meanings=() if privacy is None else privacy.meanings,
-        about=_about(privacy),
-        scope=_scope(privacy, known),
-        not_promised=NOT_PROMISED,
-        outcomes=outcomes,
-        limit=limits.get("pml", limits.get("lip_upper")),
-        utility=utility,
-        warnings=() if known is None or privacy is None else warnings_of(known, privacy, outcomes),
-        verdict=verdict,
-        sources=tuple(SOURCES[name] for name in SOURCES if name in names),
-        mechanism=certificate.mechanism,
-    )
 
 
 def warnings_of(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeTells]) -> tuple[str, ...]:
@@ -249,36 +187,45 @@ def page(title: str, found: Iterable[Section], ending: str) -> bytes:
     return (_html if ending == ".html" else _markdown)(title, found).encode()
 
 
-def sections(facts: Facts, name: str) -> Iterator[Section]:
-    """The report of a file, after its title `PROMISES`."""
-    yield Section("", [f"{name}, a result of the kind {facts.kind}."], kind="soft")
-    yield Section("", [facts.promise], kind="promise")
-    yield Section("", facts.meanings, kind="list")
-    yield from (Section("", [line], kind="warning") for line in facts.warnings)
-    checked = VERDICTS[facts.verdict.holds]
-    yield Section(rows=[("about", facts.about), ("for whom", facts.scope), ("checked", checked)])
-    yield Section("What is not promised", facts.not_promised, kind="list")
-    if facts.outcomes:
-        told = facts.outcomes[:MOST_OUTCOMES]
-        picture = bars_svg(
-            "Leakage of each outcome in nats", [(str(one.output), one.leakage) for one in told], facts.limit
-        )
+def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[Section]:
+    """The report of a certificate and its checked claims, in a file of that name, after the title."""
+    design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
+    privacy = design.privacy if isinstance(design, ListedCertificate) else None
+    limits = {} if privacy is None else privacy.limits
+    prior, mechanism = design.about, certificate.mechanism
+    known = prior if prior is not None and prior.size == len(mechanism.inputs) else None
+    outcomes = () if known is None else tuple(what_outcomes_tell(known, mechanism))
+    yield Section("", [f"{name}, a result of the kind {certificate.kind}."], kind="soft")
+    yield Section("", [certificate.statement], kind="promise")
+    yield Section("", () if privacy is None else privacy.meanings, kind="list")
+    if known is not None and privacy is not None:
+        found = warnings_of(known, privacy, outcomes)
+        yield from (Section("", [line], kind="warning") for line in found)
+    about = [("about", _about(privacy)), ("for whom", _scope(privacy, known))]
+    yield Section(rows=[*about, ("checked", VERDICTS[verdict.holds])])
+    yield Section("What is not promised", NOT_PROMISED, kind="list")
+    if outcomes:
+        told = outcomes[:MOST_OUTCOMES]
+        limit = limits.get("pml", limits.get("lip_upper"))
+        bars = [(str(one.output), one.leakage) for one in told]
+        picture = bars_svg("Leakage of each outcome in nats", bars, limit)
         yield Section(
             "What each outcome tells, in nats", (), TOLD, [one.row for one in told[:MOST_TOLD]], html=picture
         )
-        left = len(facts.outcomes) - len(told)
+        left = len(outcomes) - len(told)
         more = [f"Left out are {left} more, which tell less."] if left else []
         note = "This is under the prior of the file; the promise may be for more priors."
         yield Section("", [*more, note], kind="soft")
-    if facts.utility is not None:
-        title = f"What it is worth: {facts.utility.what}"
-        better = "More is better." if facts.utility.more_is_better else "Less is better."
-        rows = [(one.replace(" at the same limits", ""), value) for one, value in facts.utility.rows]
+    utility = baselines(design) if isinstance(design, DesignCertificate) else None
+    if utility is not None:
+        title = f"What it is worth: {utility.what}"
+        better = "More is better." if utility.more_is_better else "Less is better."
+        rows = [(one.replace(" at the same limits", ""), value) for one, value in utility.rows]
         note = f"{better} Randomized response keeps the same limits with as little noise as it can."
         picture = bars_svg(title, rows, mark="this mechanism")
         shown = [(one, f"{value:.6g}") for one, value in rows]
-        yield Section(title, [note], ("", facts.utility.what), shown, html=picture)
-    parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in facts.verdict.parts]
+        yield Section(title, [note], ("", utility.what), shown, html=picture)
+    parts = [(p.name, p.verdict, p.arithmetic, p.detail) for p in verdict.parts]
     yield Section("How it was checked", (), ("part", "verdict", "decided in", "found"), parts)
     commands = [f"pmlopt verify {name}", f"python -m pmlopt.verification.verifier {name}"]
     yield Section("Check it yourself", commands, kind="code")
@@ -286,13 +233,16 @@ def sections(facts: Facts, name: str) -> Iterator[Section]:
         "The second is a script that needs Python alone, and runs where no pmlopt is installed once it is "
         "copied there. It takes every number as the rational that it is. Both say what they do not check."
     ], kind="soft")  # fmt: skip
-    one = facts.mechanism
     matrix = matrix_html(
-        "Probability of each output (columns) for each input (rows)", one.matrix, one.inputs, one.outputs
+        "Probability of each output (columns) for each input (rows)",
+        mechanism.matrix,
+        mechanism.inputs,
+        mechanism.outputs,
     )
     yield Section("The mechanism", ["A row for each input, a column for each output."], html=matrix)
-    if facts.sources:
-        yield Section("Sources", facts.sources, kind="list")
+    names = {name.partition("_about_")[0] for name in limits}
+    if sources := [source for kind, source in SOURCES.items() if kind in names]:
+        yield Section("Sources", sources, kind="list")
 
 
 PROMISES = "What this mechanism promises"
@@ -387,4 +337,4 @@ def write_page(
             f"{source}: there is no report of a result that is false: "
             + "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         )
-    files.write_whole(path, page(PROMISES, sections(facts_of(certificate, verdict), source), ending))
+    files.write_whole(path, page(PROMISES, sections(certificate, verdict, source), ending))

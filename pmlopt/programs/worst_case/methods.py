@@ -39,29 +39,19 @@ def search_thresholds(program: BestWorstCase, options: Options, _: None) -> Foun
         return level
 
     low, kept = 1, at(1)
-    high, beyond, ruled_out = program.highest + 1, None, program.highest + 1
-    while high - low > 1 and not clock.late:
-        middle = (low + high) // 2
+    ruled_out, beyond = program.highest + 1, None
+    while (left := [h for h in range(low + 1, ruled_out) if h not in found]) and not clock.late:
+        middle = left[len(left) // 2]  # one that is not decided stays between both ends
         level = at(middle)
         if keeps(level, program.epsilon):
             low, kept = middle, level
-            continue
-        high = middle
-        if level.bound > program.epsilon:
-            beyond, ruled_out = level, middle
-    finished = high - low <= 1
-    while ruled_out - high > 1 and not clock.late:  # `high` is not decided: where does the proof begin?
-        middle = (high + ruled_out) // 2
-        level = at(middle)
-        if level.bound > program.epsilon:
-            beyond, ruled_out = level, middle
-        else:
-            high = middle
+        elif level.bound > program.epsilon:
+            ruled_out, beyond = middle, level
     every = [one for searches in found.values() for one in searches]
     words = f"{len(found)} thresholds tried"
     return Found(
         certificate=_certificate(program, low, ruled_out - 1, kept, beyond),
-        finished=finished,
+        finished=not left,
         message=words,
         detail=words,
         iterations=sum(one.iterations or 0 for one in every),

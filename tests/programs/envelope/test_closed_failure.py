@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.envelopes import most_mass, random_mechanism, solved
+from oracles.envelopes import HALVES, QUARTERS, most_mass, random_mechanism, solved
 
 from pmlopt import PML, ApproximatePML, ExpectedLoss, certify, design, leakage_level, maximal_leakage, solve
 from pmlopt.core.arrays import FloatArray
@@ -18,11 +18,6 @@ from pmlopt.measures import envelope_slack, failure_probability, slack
 from pmlopt.model.closed_forms import randomized_response
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status, failure_after_processing
-
-QUARTERS = [0.25] * 4
-
-HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-"""[saeidian2026envelopes, eq. (7)]."""
 
 
 def knapsack(p: FloatArray, epsilon: float, t: float) -> float:

@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 from oracles.envelopes import (
+    HALVES,
+    QUARTERS,
     assert_closed,
     assert_sound,
     bisected,
@@ -34,12 +36,6 @@ from pmlopt.model.closed_forms import (
     uniform,
 )
 from pmlopt.programs import Status
-
-QUARTERS = [0.25] * 4
-
-HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-"""[saeidian2026envelopes, eq. (7)]."""
-
 
 # ---------------------------------------------------------------- the paper
 
@@ -93,8 +89,8 @@ def test_corollary_1_equal_leakages_have_a_constant_envelope(n: int) -> None:
 
 @pytest.mark.parametrize("part", range(8))
 def test_randomized_response_is_its_closed_form(part: int) -> None:
-    for number in range(25):
-        p, epsilon, delta = response(25 * part + number)
+    for number in range(10):
+        p, epsilon, delta = response(10 * part + number)
         k = len(p)
         matrix = randomized_response(k, epsilon).matrix
         level = randomized_response_envelope(p, epsilon, delta)
@@ -137,16 +133,6 @@ def test_random_mechanisms(part: int) -> None:
             after = matrix @ channel
             for found in curve:
                 assert quantile(p, after, found.certificate.delta, 0.0) <= found.bound + 1e-9
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_random_mechanisms_against_bisection(seed: int) -> None:
-    rng = np.random.default_rng([1206, seed])
-    n, m = (int(size) for size in rng.integers(2, 6, 2))
-    p = rng.dirichlet(np.ones(n)) + 0.02
-    p, matrix = p / p.sum(), rng.dirichlet(np.full(m, 0.5), n)
-    delta = float(rng.uniform(0.02, 0.98))
-    assert solved(p, matrix, delta).value == pytest.approx(bisected(p, matrix, delta), abs=1e-7)
 
 
 @pytest.mark.parametrize("seed", range(8))

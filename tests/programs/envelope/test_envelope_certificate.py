@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.envelopes import most_mass, quantile, random_mechanism, solved
+from oracles.envelopes import HALVES, QUARTERS, most_mass, quantile, random_mechanism, solved
 
 from pmlopt import Mechanism, Prior, certify, envelope
 from pmlopt.core.arrays import FloatArray
@@ -19,7 +19,7 @@ from pmlopt.errors import MechanismError
 from pmlopt.measures import envelope_bounds, leakage_level
 from pmlopt.programs import Status
 from pmlopt.programs.envelope.masses import RationalMechanism, reached_mass
-from pmlopt.programs.envelope.multipliers import bad_mass, proved_ratio
+from pmlopt.programs.envelope.multipliers import proved_level
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.exact.arithmetic import power_above, power_below
 
@@ -44,10 +44,9 @@ def test_any_multipliers_bound_the_mass(seed: int, scale: float, share: float) -
     t = math.exp(share * leakage_level(p, matrix))
     rng = np.random.default_rng(seed)
     multipliers = scale * rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7)
-    true = most_mass(p, matrix, t)
-    assert bad_mass(program, t, multipliers) >= true - 1e-9
-    # what is negative counts for nothing
-    assert bad_mass(program, t, np.where(multipliers == 0, -scale, multipliers)) >= true - 1e-9
+    negative = np.where(multipliers == 0, -scale, multipliers)  # what is negative counts for nothing
+    found, other = (program.exact.mass(math.log(t), lam.tolist()) for lam in (multipliers, negative))
+    assert found == other >= most_mass(p, matrix, t) - 1e-9
 
 
 def rationals(p: FloatArray, matrix: FloatArray) -> tuple[list[Fraction], list[list[Fraction]]]:
@@ -122,24 +121,21 @@ def test_what_lies_between_a_power_and_its_rationals_is_not_claimed() -> None:
 @given(seed=st.integers(0, 999), scale=SCALES, delta=st.floats(0.01, 0.99))
 def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, delta: float) -> None:
     p, matrix, program = program_of(seed, delta)
-    found, most = solved(p, matrix, delta), math.exp(leakage_level(p, matrix))
-    reached = math.exp(found.value)
+    found, most = solved(p, matrix, delta), leakage_level(p, matrix)
     near = np.random.default_rng(seed).exponential(size=len(p))
     known = np.zeros(len(p)) if found.certificate.multipliers is None else found.certificate.multipliers
     for multipliers in (scale * near, known, known * near, known + 1e-6 * near):
-        ratio = proved_ratio(program, multipliers, most, 1e-12)
-        assert reached * (1 - 1e-12) <= ratio <= most
+        assert found.value - 1e-12 <= proved_level(program, multipliers, most) <= most
     if found.certificate.multipliers is not None:
-        proved = proved_ratio(program, found.certificate.multipliers, most, 1e-12)
-        assert math.log(proved) == pytest.approx(found.bound, abs=1e-9)
+        assert proved_level(program, known, most) == pytest.approx(found.bound, abs=1e-9)
 
 
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), bad=st.sampled_from([math.nan, math.inf, -math.inf]))
 def test_multipliers_that_are_no_numbers_prove_nothing(seed: int, bad: float) -> None:
     p, matrix, program = program_of(seed)
-    most = math.exp(leakage_level(p, matrix))
-    assert proved_ratio(program, np.full(len(p), bad), most, 1e-12) == most
+    most = leakage_level(p, matrix)
+    assert proved_level(program, np.full(len(p), bad), most) == most
 
 
 # ---------------------------------------------------------------- rational arithmetic
@@ -229,8 +225,7 @@ def test_an_attack_that_is_none_is_not_verified() -> None:
     assert claim.verify()
     assert not replace(claim, attack=Mechanism(np.eye(3))).verify()
     assert not replace(claim, attack=Mechanism([[1.0], [1.0]])).verify()
-    halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-    rare = solved([0.25] * 4, halves, 0.1).certificate
+    rare = solved(QUARTERS, HALVES, 0.1).certificate
     assert rare.verify()
     assert not replace(rare, delta=0.11).verify()
     assert not replace(rare, attack=Mechanism(np.eye(4))).verify()
@@ -238,13 +233,12 @@ def test_an_attack_that_is_none_is_not_verified() -> None:
 
 def test_delta_is_the_float_that_was_given() -> None:
     # outputs of mass 1/10 leak log 4; the float 0.1 is above 1/10 by 6e-18: a hair of other mass goes in
-    halves = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-    found = solved([0.25] * 4, halves, 0.1)
+    found = solved(QUARTERS, HALVES, 0.1)
     assert found.certificate.verify()
     assert found.value == pytest.approx(math.log(4), abs=1e-14)
-    plain = certify(envelope([0.25] * 4, halves, 0.1), np.eye(4))
+    plain = certify(envelope(QUARTERS, HALVES, 0.1), np.eye(4))
     assert plain.value == pytest.approx(math.log(10 / 9), abs=1e-14)
-    assert certify(envelope([0.25] * 4, halves, 0.0999), np.eye(4)).value == pytest.approx(
+    assert certify(envelope(QUARTERS, HALVES, 0.0999), np.eye(4)).value == pytest.approx(
         math.log(4), abs=1e-14
     )
 

@@ -1,8 +1,7 @@
-"""The search for an envelope: hard instances, warm starts over many deltas, options and limits."""
+"""The search for an envelope: hard instances, options and limits."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from typing import Any
 
@@ -13,50 +12,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from oracles.envelopes import (
+    HALVES,
+    QUARTERS,
     assert_closed,
     assert_sound,
     bisected,
-    curve_of,
     most_mass,
     random_mechanism,
     solved,
 )
 
-from pmlopt import ExpectedGain, design, envelope, solve
+from pmlopt import envelope, solve
 from pmlopt.core.arrays import FloatArray
-from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.errors import PrivacyError, ProgramError
 from pmlopt.measures import envelope_bounds
-from pmlopt.model.privacy import PML
 from pmlopt.programs import Status
-from pmlopt.programs.certificate import Restart
-from pmlopt.programs.envelope.methods import MAX_REMEMBERED
-from pmlopt.programs.envelope.multipliers import RatioPrograms, bad_mass
+from pmlopt.programs.envelope.multipliers import RatioPrograms
 from pmlopt.solvers.outcome import FOREVER
-
-QUARTERS = [0.25] * 4
-
-HALVES = [[0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5], [0, 0.2, 0.4, 0.4], [0.2, 0, 0.4, 0.4]]
-"""[saeidian2026envelopes, eq. (7)]."""
-
-
-# ---------------------------------------------------------------- curves
-
-
-@pytest.mark.parametrize("seed", [1, 3, 8, 22, 46])
-def test_a_curve_is_its_points_in_the_order_that_was_asked(seed: int) -> None:
-    p, matrix = random_mechanism(seed)
-    deltas = [0.5, 0.01, 0.99, 0.5, 0.25, 0.01]
-    curve = curve_of(p, matrix, deltas)
-    assert [found.certificate.delta for found in curve] == deltas
-    assert curve[0].value == curve[3].value
-    assert curve[1].value == curve[5].value
-    for delta, found in zip(deltas, curve, strict=True):
-        single = solved(p, matrix, delta)
-        assert found.value == pytest.approx(single.value, abs=1e-8)
-        assert found.bound == pytest.approx(single.bound, abs=1e-8)
-        assert_closed(p, matrix, found)
-    levels = [found.value for found in sorted(curve, key=lambda found: found.certificate.delta)]
-    assert all(after <= before + 1e-8 for before, after in itertools.pairwise(levels))
 
 
 @pytest.mark.parametrize("bad", [0, 1, 0.0, 1.0, -0.1, 1.1, math.nan, math.inf, "half", None])
@@ -88,45 +60,14 @@ def test_it_starts_from_no_post_processing_at_all() -> None:
     assert found.status is Status.OPTIMAL
 
 
-# ---------------------------------------------------------------- warm starts
-
-
-def test_another_delta_starts_from_what_was_asked() -> None:
-    rng = np.random.default_rng(1214)
-    p, matrix = rng.dirichlet(np.ones(12)), rng.dirichlet(np.full(12, 0.5), 12)
-    deltas = np.linspace(0.95, 0.05, 19).tolist()
-    cold = [solved(p, matrix, delta) for delta in deltas]
-    warm = curve_of(p, matrix, deltas)
-    assert not any(found.warm_started for found in [*cold, warm[0]])
-    assert all(found.warm_started for found in warm[1:])
-    assert sum(found.iterations or 0 for found in warm) < 0.8 * sum(found.iterations or 0 for found in cold)
-    for one, other in zip(cold, warm, strict=True):
-        assert one.value == pytest.approx(other.value, abs=1e-8)
-        assert one.bound == pytest.approx(other.bound, abs=1e-8)
-    assert max(len(found.restart.arrays["ratio"]) for found in warm) <= MAX_REMEMBERED
-
-
-def test_a_restart_of_another_mechanism_or_prior_is_left_out() -> None:
-    p, matrix = random_mechanism(3)
-    other = solved(p, matrix[:, ::-1], 0.3)
-    q = np.roll(p, 1)
-    for start in (other, solved(q, matrix, 0.3), solved(QUARTERS, HALVES, 0.3), Restart("x", {})):
-        found = solved(p, matrix, 0.3, warm_start=start)
-        assert not found.warm_started
-        assert_closed(p, matrix, found)
-    mechanism = solve(design(p, PML(0.1), ExpectedGain(np.eye(len(p)))))
-    assert not solved(p, matrix, 0.3, warm_start=mechanism).warm_started
-
-
-@pytest.mark.parametrize("seed", [3, 8, 22, 57])
-def test_a_post_processing_is_a_start(seed: int) -> None:
-    p, matrix = random_mechanism(seed)
-    best = solved(p, matrix, 0.3)
-    stopped = solved(p, matrix, 0.3, warm_start=best.certificate.attack, time_limit=1e-9)
-    assert stopped.warm_started
-    assert stopped.value == pytest.approx(best.value, abs=1e-9)
-    with pytest.raises(MechanismError):
-        solved(p, matrix, 0.3, warm_start=np.eye(matrix.shape[1] + 1))
+def test_a_mechanism_is_no_start_and_an_earlier_result_is_left_out() -> None:
+    program = envelope(QUARTERS, HALVES, 0.5)
+    best = solve(program)
+    again = solve(program, warm_start=best)
+    assert not again.warm_started
+    assert (again.value, again.bound) == (best.value, best.bound)
+    with pytest.raises(ProgramError, match="leave out the mechanism"):
+        solve(program, warm_start=best.certificate.attack)
 
 
 # ---------------------------------------------------------------- hard instances
@@ -184,7 +125,8 @@ def test_the_linear_program_is_the_one_that_is_declared(seed: int) -> None:
         program.ratio.value = ratio
         assert mass == pytest.approx(-program.problem.solve(solver=cp.HIGHS), abs=1e-7)
         assert point.shape == program.attack.shape
-        assert mass <= bad_mass(program, ratio, multipliers) <= mass + 1e-8
+        proved = float(program.exact.mass(math.log(ratio), multipliers.tolist()))
+        assert mass - 1e-10 <= proved <= mass + 1e-8
 
 
 # ---------------------------------------------------------------- the default tolerance

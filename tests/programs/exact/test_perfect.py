@@ -102,11 +102,10 @@ def test_about_a_joint_law_in_floats_the_best_in_hand_is_returned_with_its_level
     rank: int, epsilon: float
 ) -> None:
     rng = np.random.default_rng(rank)
-    laws = rng.dirichlet(np.ones(6), 2) if rank == 2 else np.tile(rng.dirichlet(np.ones(6)), (2, 1))
+    laws = rng.dirichlet(np.ones(4), 2) if rank == 2 else np.tile(rng.dirichlet(np.ones(4)), (2, 1))
     secret = Secret(rng.dirichlet(np.ones(3))[:, None] * (rng.dirichlet(np.ones(2), 3) @ laws))
-    gains = rng.random((6, 6))
-    near = solve(design(secret.prior, PML(1e-9, about=secret), ExpectedGain(gains), 6))
-    held = solve(design(secret.prior, PML(epsilon, about=secret), ExpectedGain(gains), 6))
+    gains = ExpectedGain(rng.random((4, 4)))
+    near, held = (solve(design(secret.prior, PML(level, about=secret), gains)) for level in (1e-9, epsilon))
     assert held.value == pytest.approx(near.value, abs=1e-7)
     assert held.status.value == ("unproved" if held.level > epsilon else "optimal")
     assert level_in_fractions(secret, held.mechanism.matrix) <= held.level <= 2e-14

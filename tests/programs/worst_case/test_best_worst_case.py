@@ -209,7 +209,7 @@ def test_utilities_that_cannot_be_meant_are_refused() -> None:
 # ---------------------------------------------------------------- over a set of priors
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_over_a_set_it_is_the_highest_threshold_of_the_least_levels(seed: int) -> None:
     rng = np.random.default_rng([91, seed])
     p, order = random_prior(rng, 4, 3.0), utility_order(rng.normal(size=(4, 5)))
@@ -217,7 +217,7 @@ def test_over_a_set_it_is_the_highest_threshold_of_the_least_levels(seed: int) -
     for over in (L1Ball(p, float(p.min())), ConvexHull([p, point]), MinimumMass(4, 0.05)):
         levels = [solve(worst_case_utility(p, order, h, 5, over=over)).value for h in range(1, 6)]
         assert (np.diff(levels) >= -1e-9).all()
-        for epsilon in (0.3, 0.9, 1.7, 4.0):
+        for epsilon in (0.3, 1.7):
             program = best_worst_case(p, order, epsilon, 5, over=over)
             result = solve(program)
             assert result.value == result.bound == sum(level <= epsilon for level in levels)
