@@ -23,7 +23,6 @@ from pmlopt.model.privacy.requirement import (
     below,
     shaped,
 )
-from pmlopt.model.uncertainty.columns import Family
 from pmlopt.solvers.structured.block_program import Block, slack_block
 
 if TYPE_CHECKING:
@@ -118,12 +117,6 @@ class ApproximatePML(Requirement):
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         prices = np.maximum(shaped(witness, "prices", (prior.size,)), 0.0)
         return _priced(prior, gains, self, prices)
-
-    def columns(self, prior: Prior) -> tuple[Family, ...]:
-        raise PrivacyError(
-            "approximate PML bounds all columns of a mechanism together, and sub-convex utilities need a "
-            "bound on each: use PML, LDP or LIP"
-        )
 
 
 def _priced(prior: Prior, gains: FloatArray, privacy: ApproximatePML, prices: FloatArray) -> float:

@@ -122,6 +122,8 @@ class Requirement(Record, ABC):
     """
 
     name: ClassVar[str]
+    instead: ClassVar[str] = "use PML, LDP or LIP"
+    """What to do where its extreme columns are not listed."""
     meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
     """What the limit says, in a sentence for those who do not know the field."""
 
@@ -351,8 +353,13 @@ class Requirement(Record, ABC):
         Designs with a sub-convex utility are made of them.
 
         Raises:
-            PrivacyError: the bound is not on each column by itself.
+            PrivacyError: the bound is not on each column by itself, or its extreme columns are not listed.
         """
+        if not self.has_ratios:
+            raise PrivacyError(
+                f"designs with a sub-convex utility are made of extreme columns, and those within {self!r} "
+                f"are not listed: {self.instead}"
+            )
         return self._pairs(prior)
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -388,6 +395,7 @@ class Conjunction(Requirement):
     """
 
     name: ClassVar[str] = "all-of"
+    instead: ClassVar[str] = "each part must be a ratio bound, such as PML, LIP or metric privacy"
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
@@ -519,14 +527,6 @@ class Conjunction(Requirement):
             weights = shaped(witness, "others", (len(ratios.exponents), gains.shape[1]))
             gains = ratios.left(prior.pmf, gains, weights)
         return self.parts[int(place)].proved(prior, gains, witness)
-
-    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
-        if not self.has_ratios:
-            raise PrivacyError(
-                "designs with a sub-convex utility under several requirements need each of them to be a "
-                f"ratio bound (PML, LIP, metric privacy, ...), and among {self.parts} is one that is not"
-            )
-        return super().columns(prior)
 
     def ratios(self, weights: Any) -> Ratios | None:
         return together([part.ratios(weights) for part in self.parts]) if self.has_ratios else None

@@ -195,6 +195,7 @@ class RobustSecretPML(Requirement):
 
     name: ClassVar[str] = "pml"
     meaning: ClassVar[str] = GUESSES
+    instead: ClassVar[str] = "give the Secret a few joint laws in place of the set, or take an expected gain"
     is_form: ClassVar[bool] = True
 
     def __init__(self, epsilon: float, secret: Secret, over: JointLaws) -> None:
@@ -361,12 +362,6 @@ class RobustSecretPML(Requirement):
             rows[k] = high[k]
             outcomes[k] = member(law, parts[2 * s + k]) @ rows
         return weights, outcomes, high
-
-    def columns(self, prior: Prior) -> Ratios:
-        raise PrivacyError(
-            "the columns within PML about a secret for every joint law of a set have no list of extreme "
-            "ones: take an expected gain or loss, or give the Secret a few joint laws in place of the set"
-        )
 
     def __repr__(self) -> str:
         return f"PML({self.epsilon}, about={self.secret!r}, over={self.over!r})"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ from pmlopt import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import PrivacyError
 from pmlopt.measures import channel_capacity
+from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import CoordinateLoss
 from pmlopt.programs.exact.arithmetic import holds_exactly, snap
 
@@ -118,7 +120,7 @@ def test_levels_grow_from_the_information_to_those_of_the_order_infinity(
     assert (found[SibsonLeakage] <= found[MaximalAlphaLeakage] + 1e-12).all()
 
 
-AT_INFINITY = {
+AT_INFINITY: dict[str, tuple[Callable[[float], Requirement], Requirement]] = {
     "each": (lambda alpha: RenyiPML(alpha, 0.2), PML(0.2)),
     "about": (lambda alpha: RenyiPML(alpha, 0.05, about=SECRET), PML(0.05, about=SECRET)),
     "over": (lambda alpha: RenyiPML(alpha, 0.3, over=TWO), PML(0.3, over=TWO)),
@@ -139,7 +141,7 @@ def test_large_orders_allow_what_the_order_infinity_does(form: str) -> None:
 
 # at order 2 and the even prior, the worst one, 3/4 and 1/4 have the moment 5/4;
 # the worst prior of the box is (0.4, 0.6), where it is 0.2625 / 0.45^2 = 35 / 27
-BOUNDARIES = {
+BOUNDARIES: dict[str, tuple[Callable[[float], Requirement], float, float]] = {
     "each": (lambda level: RenyiPML(2, level), math.log(1.25), 4e-16),
     "no whole order": (
         lambda level: RenyiPML(1.5, level),
@@ -233,6 +235,8 @@ def test_a_secret_that_is_the_data_and_a_set_of_one_prior_change_nothing() -> No
         nothing = RenyiPML(3, 0.0, **form)
         assert nothing.holds(p, still)
         assert holds_exactly(Prior(p), nothing, still)
+        one_output = solve(design(p, RenyiPML(3, 0.2, **form), ExpectedGain(gains[:, :1])))
+        assert (one_output.status.value, one_output.gap) == ("optimal", 0)
 
 
 def test_forms_that_do_not_fit_are_refused() -> None:
