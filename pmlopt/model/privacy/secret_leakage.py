@@ -195,7 +195,7 @@ class RobustSecretPML(Requirement):
 
     name: ClassVar[str] = "pml"
     meaning: ClassVar[str] = GUESSES
-    instead: ClassVar[str] = "give the Secret a few joint laws in place of the set, or take an expected gain"
+    instead: ClassVar[str] = "take an expected gain or loss, or give a few joint laws in place of the set"
     is_form: ClassVar[bool] = True
 
     def __init__(self, epsilon: float, secret: Secret, over: JointLaws) -> None:
