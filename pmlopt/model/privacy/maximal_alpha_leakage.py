@@ -61,8 +61,8 @@ class MaximalAlphaLeakage(OfOrder):
     def scope(self) -> str:
         return f"of order {self.alpha:g}, for every prior"
 
-    def _most_told(self, prior: Prior) -> float:
-        return math.log(prior.size)
+    def _most_told(self, law: FloatArray) -> float:
+        return math.log(len(law))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         _, m = paired(prior, mechanism)
@@ -99,9 +99,9 @@ class MaximalAlphaLeakage(OfOrder):
 
     def _mass(self, prior: Prior) -> float:
         """`e^epsilon`, the mass of the law t in constraints, so that moments add up to one at any order."""
-        return 1 / below(math.exp(-min(self.epsilon, self._most_told(prior))))
+        return 1 / below(math.exp(-min(self.epsilon, self._most_told(prior.pmf))))
 
-    def _is_free(self, weights: Any, power: Callable[[float], Any]) -> bool:
+    def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
         return self.epsilon > LARGEST_EXPONENT or bool(power(self.epsilon) >= len(weights))
 
     def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
@@ -109,18 +109,18 @@ class MaximalAlphaLeakage(OfOrder):
         centre = renyi_centre(matrix / total, self.alpha)[0]
         return (float(norms_from(centre, matrix / total, self.alpha).max()) - most) * total
 
-    def _exact_excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
         total = int(matrix[0].sum())
         centre = renyi_centre(np.asarray(matrix / total, dtype=np.float64), self.alpha)[0]
         occurs = centre > 0
-        law = decimals(centre[occurs].tolist())
-        law = [mass / sum(law) for mass in law]
+        masses = decimals(centre[occurs].tolist())
+        masses = [mass / sum(masses) for mass in masses]
         rows = (
-            [v / (total * t) for v, t in zip(decimals(row), law, strict=True)] for row in matrix[:, occurs]
+            [v / (total * t) for v, t in zip(decimals(row), masses, strict=True)] for row in matrix[:, occurs]
         )
-        return self._above(max(log_norm(law, row, self.alpha) for row in rows))
+        return self._above(max(log_norm(masses, row, self.alpha) for row in rows))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """The law of the output at which the rows may collect most: (M,)."""
@@ -141,7 +141,7 @@ class MaximalAlphaLeakage(OfOrder):
         if support is None:
             return 0.0
         value, slopes, _ = support(law)
-        scale = self.largest_norm(prior) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
+        scale = self.largest_norm(prior.pmf) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
         return float(scale * (value + slopes.max() - law @ slopes))
 
     def _support(self, prior: Prior, gains: FloatArray) -> Any:

@@ -9,7 +9,8 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
-from typing import TYPE_CHECKING, Any, ClassVar
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 
@@ -26,6 +27,13 @@ DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45
 
 GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
 """Of the interval in which a least value is searched: to 1e-15 of it."""
+
+
+View: TypeAlias = tuple[Any, Any, Any]
+"""Weights p of S letters, the (S, N) mechanism from them to the data, and what the weights are over.
+
+The mechanism is up to one factor; (N,) factors of the rows, or None, stand for a diagonal one.
+"""
 
 
 @dataclass(frozen=True)
@@ -70,33 +78,41 @@ class OfOrder(Requirement):
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         return self.proved(prior, gains, self.witness(prior, gains))
 
-    def largest_norm(self, prior: Prior) -> float:
+    def views(self, weights: Any) -> list[View]:
+        """What the bound is on, as laws and mechanisms: the data themselves, or each law of a secret."""
+        return [(weights, None, weights.sum())]
+
+    def largest_norm(self, law: FloatArray) -> float:
         """`e^((alpha - 1) epsilon / alpha)`, for epsilon up to what can be told at all."""
-        return math.exp(min(self.epsilon, self._most_told(prior)) / self.beta)
+        return math.exp(min(self.epsilon, self._most_told(law)) / self.beta)
 
-    def _most_told(self, prior: Prior) -> float:
-        return prior.max_leakage
+    def _most_told(self, law: FloatArray) -> float:
+        return -math.log(law.min())
 
-    def _is_free(self, weights: Any, power: Callable[[float], Any]) -> bool:
+    def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
         """Whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
-        free = self.epsilon > LARGEST_EXPONENT or power(self.epsilon) * weights.min() >= weights.sum()
-        return bool(free)
+        return self.epsilon > LARGEST_EXPONENT or bool(power(self.epsilon) * weights.min() >= total)
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        if self._is_free(weights, power):
+        return np.max([self._excess(view, matrix, power) for view in self.views(weights)], axis=0)
+
+    def _excess(self, view: View, matrix: Any, power: Callable[[float], Any]) -> Any:
+        law, given, total = view
+        if self._is_free(law, total, power):
             return 0 * matrix.max(axis=0)
+        own = seen(given, matrix)
         if matrix.dtype != object:
-            return self._float_excess(weights / weights.sum(), matrix, power(self.epsilon / self.beta))
+            return self._float_excess(law / total, own, power(self.epsilon / self.beta))
         with localcontext(Context(prec=DIGITS)):
-            return self._exact_excess(weights, matrix, power)
+            return self._exact_excess((law, total), own, power)
 
     @abstractmethod
     def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
         """The violations in the units of the matrix."""
 
     @abstractmethod
-    def _exact_excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """The violations in whole numbers, or from decimals of the context."""
+    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+        """The violations in fractions, or from decimals of the context."""
 
     def _above(self, log_norm: Decimal) -> Decimal:
         """The level of a norm less epsilon, in units of alpha - 1, rounded up."""
@@ -104,9 +120,19 @@ class OfOrder(Requirement):
         return alpha * log_norm - (alpha - 1) * Decimal(self.epsilon) + LAST_DIGITS
 
 
-def decimals(numbers: Iterable[Any]) -> list[Decimal]:
-    """Whole numbers or floats as decimals."""
-    return [Decimal(number) for number in numbers]
+def seen(given: Any, matrix: Any) -> Any:
+    """(S, M) the mechanism from the letters of a view to the outputs."""
+    if given is None:
+        return matrix
+    if given.ndim == 1 and isinstance(matrix, np.ndarray):
+        return given[:, None] * matrix
+    return (given if given.ndim == 2 else np.diag(given)) @ matrix
+
+
+def decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
+    """Whole numbers, fractions or floats as decimals, over a whole number."""
+    found = (Fraction(number) / int(total) for number in numbers)
+    return [Decimal(one.numerator) / one.denominator for one in found]
 
 
 def log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float) -> Decimal:

@@ -10,11 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, float_array
+from pmlopt.core.records import Record, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
@@ -24,11 +26,13 @@ from pmlopt.measures.leakage import norms
 from pmlopt.model.privacy.of_order import (
     LAST_DIGITS,
     OfOrder,
+    View,
     decimals,
     declared_norms,
     log_norm,
     lowest_point,
     minimise,
+    seen,
 )
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
 from pmlopt.model.privacy.secret_leakage import NO_MASS, check_secret_prior, member, name_about
@@ -49,12 +53,81 @@ CHORDS, NEAR = 40, 2e-15
 LARGEST_POWER = 1e200
 """Powers are cut at this in a search that only asks which is larger."""
 
-View: TypeAlias = tuple[Any, Any]
-"""Weights of the values of a secret, and (S, N) laws of X given each, up to a factor; None for the data."""
+
+class EachOutcome(OfOrder):
+    """A bound of a finite order on each outcome: `|v|_(alpha,p) <= K <p, v>` for the columns of each view."""
+
+    infinite: ClassVar[str] = "PML"
+
+    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
+        p, m = paired(prior, mechanism)
+        self.check(p)
+        columns = m.matrix[:, m.support & self._tells(m.matrix)]
+        own = [(law / total, seen(given, columns)) for law, given, total in self.views(p.pmf)]
+        logs = [np.log(norms(law, each, self.alpha)) - np.log(law @ each) for law, each in own]
+        return {next(iter(self.limits)): max(0.0, float(np.max(logs, initial=0.0)) * self.beta)}
+
+    def _tells(self, matrix: Any) -> Any:
+        """(M,) whether a column may break the bound: a constant tells nothing."""
+        return (matrix != matrix[0]).any(axis=0)
+
+    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        self.check(prior)
+        found = {}
+        for place, (weights, given, total) in enumerate(self.views(prior.pmf)):
+            p, own = weights / total, seen(given, mechanism)
+            means = law[0] if given is None or given.ndim == 1 else (p @ given) @ mechanism
+            norm = declared_norms(p, own, self.alpha)
+            found[f"renyi_pml {place}"] = below(1 / self.largest_norm(p)) * norm <= means
+        return Declared(found)
+
+    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
+        return norms(p, matrix, self.alpha) - most * (p @ matrix)
+
+    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
+        weights, total = law
+        if self.alpha == int(self.alpha) <= LARGEST_WHOLE_ORDER:
+            order = int(self.alpha)
+            most = power((order - 1) * self.epsilon)
+            return weights @ matrix**order * total ** (order - 1) - most * (weights @ matrix) ** order
+        masses, found = decimals(weights, total), [Decimal(0)] * matrix.shape[1]
+        for y in np.flatnonzero(self._tells(matrix) & matrix.any(axis=0)).tolist():
+            entries = decimals(matrix[:, y])
+            mean = sum((mass * v for mass, v in zip(masses, entries, strict=True)), Decimal(0))
+            found[y] = self._above(log_norm(masses, entries, self.alpha) - mean.ln())
+        return np.array(found, dtype=object)
+
+    def witness(self, prior: Prior, gains: FloatArray) -> Witness:
+        """(M,) thresholds t with the least bound of `proved`, which is convex in t."""
+        high = gains.max(axis=0)
+        reach = np.maximum(high - gains.min(axis=0), 1e-300)
+
+        def bound(logs: FloatArray) -> FloatArray:
+            return self._bounds(prior, gains, high - reach * np.exp(logs))
+
+        logs, least = lowest_point(bound, *(np.full(len(high), end) for end in DISTANCES))
+        lower = least < self._bounds(prior, gains, high)
+        return {"thresholds": np.where(lower, high - reach * np.exp(logs), high)}
+
+    def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        """For any threshold t, `<p g, lam> <= t + K (sum p max(g - t, 0)^beta)^(1/beta)`, by Hoelder's
+        inequality; with lifts the p in the norm is the law before them.
+
+        Here `1 / alpha + 1 / beta = 1`, and K is the largest norm `(sum p lam^alpha)^(1/alpha)` within
+        epsilon.
+        """
+        return float(self._bounds(prior, gains, shaped(witness, "thresholds", (gains.shape[1],))).max())
+
+    def _bounds(self, prior: Prior, gains: FloatArray, thresholds: FloatArray) -> FloatArray:
+        law, _, total = self.views(prior.pmf)[0]
+        with np.errstate(over="ignore"):  # an infinite bound is true
+            above = np.maximum(gains - thresholds, 0.0)
+            most = self.largest_norm(law / total)
+            return np.asarray(thresholds + most * norms(law / total, above, self.beta))
 
 
 @dataclass(frozen=True, init=False, repr=False)
-class RenyiPML(OfOrder):
+class RenyiPML(EachOutcome):
     """PML of order alpha: `D_alpha(P(X | Y = y) || p) <= epsilon` for every outcome y, alpha in (1, inf).
 
     With the lift `lam[x] = P[x,y] / q[y]` it is `log(sum_x p[x] lam[x]^alpha) / (alpha - 1)`. It grows with
@@ -91,7 +164,6 @@ class RenyiPML(OfOrder):
     meaning: ClassVar[str] = (
         "In a mean of the order over letters, no outcome makes them more than e^{limit} times as likely."
     )
-    infinite: ClassVar[str] = "PML"
     over: ClassVar[None] = None
     about: Secret | None = None
 
@@ -134,126 +206,113 @@ class RenyiPML(OfOrder):
     def limits(self) -> dict[str, float]:
         return {"renyi_pml" if self.about is None else f"renyi_{name_about(self.about)}": self.epsilon}
 
-    def _views(self, weights: Any) -> list[View]:
+    def views(self, weights: Any) -> list[View]:
         """For each joint law of the secret the law of S, and that of X given S; of the data itself one.
 
         In floats, or in whole numbers with rows of X given S that have one common sum.
         """
         if self.about is None:
-            return [(weights, None)]
+            return super().views(weights)
         if weights.dtype != object:
             sums = [law.sum(axis=1) for law in self.about.joint]
-            return [
-                (mass / mass.sum(), law / mass[:, None])
-                for mass, law in zip(sums, self.about.joint, strict=True)
-            ]
+            return [(m, law / m[:, None], m.sum()) for m, law in zip(sums, self.about.joint, strict=True)]
         found = []
         for law in self.about.weights:
             mass = law.sum(axis=1)
-            found.append((mass, law * (math.lcm(*map(int, mass)) // mass)[:, None]))
+            found.append((mass, law * (math.lcm(*map(int, mass)) // mass)[:, None], mass.sum()))
         return found
 
-    def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        p, m = paired(prior, mechanism)
-        self.check(p)
-        columns = m.matrix[:, m.support & (np.ptp(m.matrix, axis=0) > 0)]  # a constant tells nothing
-        seen = [(law, _seen(given, columns)) for law, given in self._views(p.pmf)]
-        logs = [np.log(norms(law, own, self.alpha)) - np.log(law @ own) for law, own in seen]
-        return {next(iter(self.limits)): max(0.0, float(np.max(logs, initial=0.0)) * self.beta)}
-
-    def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        self.check(prior)
-        found, means = {}, law[0]
-        for place, (secret, given) in enumerate(self._views(prior.pmf)):
-            factor, seen = below(1 / self.largest_norm(Prior(secret))), _seen(given, mechanism)
-            if given is not None:
-                means = (secret @ given) @ mechanism
-            found[f"renyi_pml {place}"] = factor * declared_norms(secret, seen, self.alpha) <= means
-        return Declared(found)
-
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        views, bound = self._views(weights), super().excess
-        every = [bound(law, _seen(given, matrix), power) for law, given in views]
-        return np.max(every, axis=0)
-
-    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
-        return norms(p, matrix, self.alpha) - most * (p @ matrix)
-
-    def _exact_excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        if self.alpha == int(self.alpha) <= LARGEST_WHOLE_ORDER:
-            order = int(self.alpha)
-            most = power((order - 1) * self.epsilon)
-            return weights @ matrix**order * weights.sum() ** (order - 1) - most * (weights @ matrix) ** order
-        masses = [mass / int(weights.sum()) for mass in decimals(weights)]
-        found = [Decimal(0)] * matrix.shape[1]
-        for y in np.flatnonzero((matrix != matrix[0]).any(axis=0)).tolist():  # a constant tells nothing
-            entries = decimals(matrix[:, y])
-            mean = sum((mass * v for mass, v in zip(masses, entries, strict=True)), Decimal(0))
-            found[y] = self._above(log_norm(masses, entries, self.alpha) - mean.ln())
-        return np.array(found, dtype=object)
-
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Thresholds of columns, (M,), or prices of a secret's values, (L, S, M), where `proved` is least."""
+        """As for the data; about a secret prices of its values, (L, S, M), at which `proved` is least."""
         if self.about is None:
-            return {"thresholds": self._thresholds(prior, gains)}
+            return super().witness(prior, gains)
         import cvxpy as cp
 
-        unit, views = float(np.abs(gains).max()), self._views(prior.pmf)
+        unit, views = float(np.abs(gains).max()), self.views(prior.pmf)
         shape = (len(self.about.values), gains.shape[1])
         if not unit:
             return {"prices": np.zeros((len(views), *shape))}
         left, prices, rules = gains / unit, [], []
-        for secret, given in views:
+        for weights, given, total in views:
+            secret = weights / total
             price, length = cp.Variable(shape, nonneg=True), cp.Variable((1, shape[1]))
             rules.append(declared_norms(secret, price, self.beta) <= length[0])
             joint = (secret[:, None] * given / prior.pmf).T
-            most = self.largest_norm(Prior(secret))
+            most = self.largest_norm(secret)
             left = left - joint @ price + most * joint.sum(axis=1, keepdims=True) @ length
             prices.append(price)
         minimise(cp.sum(cp.max(left, axis=0)), rules)
         found = [np.zeros(shape) if one.value is None else np.maximum(one.value, 0.0) for one in prices]
         return {"prices": unit * np.array(found)}
 
-    def _thresholds(self, prior: Prior, gains: FloatArray) -> FloatArray:
-        """(M,) t with the least `t + K (sum p max(g - t, 0)^beta)^(1/beta)`, which is convex in t."""
-        high, most = gains.max(axis=0), self.largest_norm(prior)
-        reach = np.maximum(high - gains.min(axis=0), 1e-300)
-
-        def bound(logs: FloatArray) -> FloatArray:
-            thresholds = high - reach * np.exp(logs)
-            with np.errstate(over="ignore"):
-                above = norms(prior.pmf, np.maximum(gains - thresholds, 0.0), self.beta)
-                return np.asarray(thresholds + most * above)
-
-        ends = (np.full(len(high), end) for end in DISTANCES)
-        logs, least = lowest_point(bound, *ends)
-        return np.asarray(np.where(least < high, high - reach * np.exp(logs), high))
-
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """For any prices h >= 0, `sum_s w[s] h[s] P(y | s) <= K |h| P(y)` with the norm of order beta.
 
-        That is Hoelder's inequality, `1 / alpha + 1 / beta = 1`, with K the largest norm within epsilon: no
-        column within the bound collects what the prices pay of the gains, and a column of mean one collects
-        at most the largest of what is left. Of the data the prices are what gains are above a threshold t,
-        and the bound is `t + K (sum p max(g - t, 0)^beta)^(1/beta)`.
+        That is Hoelder's inequality again: no column within the bound collects what the prices pay of the
+        gains, and a column of mean one collects at most the largest of what is left.
         """
         if self.about is None:
-            thresholds = shaped(witness, "thresholds", (gains.shape[1],))
-            above = norms(prior.pmf, np.maximum(gains - thresholds, 0.0), self.beta)
-            with np.errstate(over="ignore"):  # an infinite bound is true
-                return float((thresholds + self.largest_norm(prior) * above).max())
-        views, left = self._views(prior.pmf), gains
+            return super().proved(prior, gains, witness)
+        views, left = self.views(prior.pmf), gains
         shape = (len(views), len(self.about.values), gains.shape[1])
-        for (secret, given), price in zip(
-            views, np.maximum(shaped(witness, "prices", shape), 0.0), strict=True
-        ):
-            most = self.largest_norm(Prior(secret)) * norms(secret, price, self.beta)
+        prices = np.maximum(shaped(witness, "prices", shape), 0.0)
+        for (weights, given, total), price in zip(views, prices, strict=True):
+            secret = weights / total
+            most = self.largest_norm(secret) * norms(secret, price, self.beta)
             left = left - (secret[:, None] * given / prior.pmf).T @ (price - most)
         return float(left.max())
 
     def __repr__(self) -> str:
         about = "" if self.about is None else f", about={self.about!r}"
         return f"RenyiPML({self.alpha:g}, {self.epsilon}{about})"
+
+
+@dataclass(frozen=True, init=False, repr=False)
+class RemainingRenyiPML(EachOutcome):
+    """PML of order alpha of all releases together: what a next one may tell under the posterior of a person.
+
+    With `lift[x] = post[x] / p[x]` after what was released, `|lift v|_(alpha,p) <= K <post, v>` for each
+    column v of the next mechanism, exactly where all together is within epsilon, whatever comes out. A
+    mechanism that releases nothing meets it where what was released does. See `Ledger.requirement_of_order`.
+
+    Args:
+        alpha: above 1 and finite.
+        epsilon: in nats, of all releases.
+        lifts: (N,) positive, of the letters that are left; the prior of the design is the posterior.
+
+    Raises:
+        PrivacyError: a lift is not positive and finite, or as in `RenyiPML`.
+    """
+
+    name: ClassVar[str] = "remaining-renyi-pml"
+    meaning: ClassVar[str] = (
+        "In a mean of the order over letters, all outcomes make them at most e^{limit} times as likely."
+    )
+    lifts: Annotated[FloatArray, Shape("letters")]
+
+    def __init__(self, alpha: float, epsilon: float, lifts: ArrayLike) -> None:
+        super().__init__(alpha, epsilon)
+        object.__setattr__(self, "lifts", float_array(lifts, 1, "the lifts", PrivacyError))
+        if not (self.lifts > 0).all():
+            raise PrivacyError("a lift is not positive: leave out letters that are excluded")
+
+    __eq__, __hash__ = Record.__eq__, Record.__hash__
+
+    def check(self, prior: Prior) -> None:
+        if prior.size != len(self.lifts):
+            raise PrivacyError(f"there are {len(self.lifts)} lifts, and the prior has {prior.size} letters")
+
+    def views(self, weights: Any) -> list[View]:
+        lifts = self.lifts
+        if weights.dtype == object:
+            lifts = np.array(list(map(Fraction, lifts.tolist())), dtype=object)
+        return [(weights / lifts, lifts, weights.sum())]
+
+    def _tells(self, matrix: Any) -> Any:
+        return np.ones(matrix.shape[1], dtype=bool)
+
+    def __repr__(self) -> str:
+        return f"RemainingRenyiPML({self.alpha:g}, {self.epsilon}, <{len(self.lifts)} lifts>)"
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -290,10 +349,10 @@ class RobustRenyiPML(OfOrder):
     def on_cells(self, cells: Cells) -> RobustRenyiPML:
         return RobustRenyiPML(self.alpha, self.epsilon, self.over.on_cells(cells))
 
-    def _most_told(self, prior: Prior) -> float:
+    def _most_told(self, law: FloatArray) -> float:
         return LARGEST_EXPONENT
 
-    def _is_free(self, weights: Any, power: Callable[[float], Any]) -> bool:
+    def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
         return self.epsilon > LARGEST_EXPONENT
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
@@ -345,7 +404,7 @@ class RobustRenyiPML(OfOrder):
         import cvxpy as cp
 
         self.check(prior)
-        shape, keep = mechanism.shape, below(1 / self.largest_norm(prior))
+        shape, keep = mechanism.shape, below(1 / self.largest_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
         moments, slack = (cp.Variable(shape, nonneg=True, name=name) for name in ("moments", "slack"))
         threshold, lowest, top = (
@@ -372,7 +431,7 @@ class RobustRenyiPML(OfOrder):
         )
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        keep = below(1 / self.largest_norm(prior))
+        keep = below(1 / self.largest_norm(prior.pmf))
         tops, columns = _over_tops(matrix)
         threshold = self._threshold(columns, 1 / keep)[0]
         slack = keep * self._slack(columns, 1 / keep, threshold)
@@ -392,7 +451,7 @@ class RobustRenyiPML(OfOrder):
         over = self._threshold(columns, most)[1]
         return np.where(np.ptp(matrix, axis=0) > 0, tops * over, tops * (1 - most))
 
-    def _exact_excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         """By how much the bound is missed at a threshold, in units of the largest entry, rounded up."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
@@ -423,7 +482,7 @@ class RobustRenyiPML(OfOrder):
             cp.Variable(gains.shape, nonneg=True),
         )
         shares, mass = cp.Variable(gains.shape, nonneg=True), cp.Variable((1, m), nonneg=True)
-        laws, most = found.parts @ parts, self.largest_norm(prior)
+        laws, most = found.parts @ parts, self.largest_norm(prior.pmf)
         sums = found.rows @ parts - found.right[:, None] @ mass
         rules = [
             sums[found.equal] == 0,
@@ -457,16 +516,11 @@ class RobustRenyiPML(OfOrder):
         tops = prices.max(axis=0)
         shares = (prices / np.where(tops > 0, tops, 1.0)) ** self.beta
         lengths = tops * (laws * shares).sum(axis=0) ** (1 / self.beta)
-        paid = laws * (prices - self.largest_norm(prior) * lengths)
+        paid = laws * (prices - self.largest_norm(prior.pmf) * lengths)
         return float((gains - paid / prior.pmf[:, None]).max())
 
     def __repr__(self) -> str:
         return f"RenyiPML({self.alpha:g}, {self.epsilon}, over={self.over!r})"
-
-
-def _seen(given: Any, matrix: Any) -> Any:
-    """(S, M) the mechanism from the values of a secret to the outputs."""
-    return matrix if given is None else given @ matrix
 
 
 def _over_tops(matrix: Any) -> tuple[Any, FloatArray]:

@@ -64,15 +64,15 @@ class SibsonLeakage(OfOrder):
         import cvxpy as cp
 
         lengths = declared_norms(prior.pmf, mechanism, self.alpha)
-        return Declared({"sibson_leakage": below(1 / self.largest_norm(prior)) * cp.sum(lengths) <= 1})
+        return Declared({"sibson_leakage": below(1 / self.largest_norm(prior.pmf)) * cp.sum(lengths) <= 1})
 
     def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
         return norms(p, matrix, self.alpha).sum() - most * matrix[0].sum()
 
-    def _exact_excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
-        masses = [mass / int(weights.sum()) for mass in decimals(weights)]
+        masses = decimals(*law)
         columns = [decimals(column) for column in matrix.T if column.any()]
         total = sum((log_norm(masses, column, self.alpha).exp() for column in columns), Decimal(0))
         return self._above((total / int(matrix[0].sum())).ln())
@@ -83,4 +83,4 @@ class SibsonLeakage(OfOrder):
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
         lengths = norms(prior.pmf, np.maximum(gains, 0.0), self.beta)
-        return self.largest_norm(prior) * float(lengths.max())
+        return self.largest_norm(prior.pmf) * float(lengths.max())
