@@ -188,13 +188,6 @@ class RenyiPML(EachOutcome):
             raise PrivacyError(f"`about` is {about!r:.60}: it is no secret, give a Secret(joint) of S and X")
         object.__setattr__(self, "about", about)
 
-    @classmethod
-    def from_fields(
-        cls, alpha: float, epsilon: float, over: PriorSet | None = None, about: Secret | None = None
-    ) -> Requirement:
-        """In any of its forms, as a file has it."""
-        return cls(alpha, epsilon, over, about)
-
     def on_cells(self, cells: Cells) -> Requirement:
         return self if self.about is None else super().on_cells(cells)
 

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -462,11 +463,7 @@ class Conjunction(Requirement):
         }
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        over = [part.excess(weights, matrix, power) for part in self.parts]
-        largest = over[0]
-        for one in over[1:]:
-            largest = np.maximum(largest, one)
-        return largest
+        return reduce(np.maximum, (part.excess(weights, matrix, power) for part in self.parts))
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         if self.has_ratios:
