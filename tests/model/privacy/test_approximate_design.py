@@ -139,7 +139,7 @@ MARGIN = 2.0**-39
 def test_constraint_number_and_excess_agree_just_inside_and_outside(
     case: oracles.Case, epsilon: float, zeros: int | None
 ) -> None:
-    """The least slack of a mechanism, by definition, decides; also with zeros and outputs that never occur."""
+    """The least slack of a mechanism, by definition, decides; also with zeros and with unused outputs."""
     matrix = case.matrix
     if zeros is not None:
         matrix = matrix * (np.random.default_rng(zeros).random(matrix.shape) < 0.6)
