@@ -17,6 +17,7 @@ from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy.requirement import (
     LARGEST_EXPONENT,
     MARGIN,
+    TOGETHER,
     Declared,
     Requirement,
     Witness,
@@ -56,6 +57,7 @@ class ApproximatePML(Requirement):
     epsilon: float
     delta: float
     name: ClassVar[str] = "approximate-pml"
+    instead: ClassVar[str] = TOGETHER
     meaning: ClassVar[str] = (
         "No event is more than e^{limit} times as likely given anything, but for the slack."
     )

@@ -16,7 +16,7 @@ from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.measures.leakage import norms_from, renyi_centre
 from pmlopt.model.privacy.of_order import OfOrder, decimals, log_norm
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Witness, below, shaped
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, TOGETHER, Declared, Witness, below, shaped
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -52,6 +52,7 @@ class MaximalAlphaLeakage(OfOrder):
     """
 
     name: ClassVar[str] = "maximal-alpha-leakage"
+    instead: ClassVar[str] = TOGETHER
     meaning: ClassVar[str] = (
         "Whatever the prior, on average over outcomes, in a mean of the order, lifts are at most e^{limit}."
     )

@@ -538,6 +538,9 @@ class Conjunction(Requirement):
 MOST_JOINT = 100_000
 """Rows of all linear programs that look for weights of pairs beside a set of priors: some seconds."""
 
+TOGETHER = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
+"""What to do where a bound is on no single column."""
+
 LARGEST_EXPONENT = 700.0
 """The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""
 

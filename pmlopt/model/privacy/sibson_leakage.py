@@ -15,7 +15,7 @@ from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.measures.leakage import norms
 from pmlopt.model.privacy.of_order import OfOrder, decimals, declared_norms, log_norm
-from pmlopt.model.privacy.requirement import Declared, below
+from pmlopt.model.privacy.requirement import TOGETHER, Declared, below
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -50,6 +50,7 @@ class SibsonLeakage(OfOrder):
     """
 
     name: ClassVar[str] = "sibson-leakage"
+    instead: ClassVar[str] = TOGETHER
     meaning: ClassVar[str] = "On average over outcomes, in a mean of the order, lifts are at most e^{limit}."
     infinite: ClassVar[str] = "MaximalLeakage"
 
