@@ -20,6 +20,9 @@ TIGHT = {
 }
 """Tolerances of Clarabel, and those at which it ends where it makes no more progress."""
 
+USUAL = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-8)
+"""Those that Clarabel has; what it calls inaccurate is held to no less."""
+
 View = tuple[FloatArray, FloatArray]
 """A law of S, and (S, N) the matrix of the law of X given S."""
 
@@ -150,10 +153,15 @@ def _by_cuts(
     matrix = cp.Variable(gains.shape, nonneg=True)
     rules, low, high = rules_at(first, matrix), -math.inf, math.inf
     for _ in range(rounds):
-        high = min(high, best_of(p, gains, matrix, rules))
-        sharp = np.maximum(matrix.value, 0.0)
-        sharp = sharp / sharp.sum(axis=1, keepdims=True)
-        worst, share = cut(sharp)
+        try:
+            high = min(high, best_of(p, gains, matrix, rules))
+            sharp = np.maximum(matrix.value, 0.0)
+            sharp = sharp / sharp.sum(axis=1, keepdims=True)
+            worst, share = cut(sharp)
+        except cp.SolverError:
+            if high == math.inf:
+                raise
+            break  # what the rounds before found is true
         mixed = sharp + min(1.0, max(0.0, share)) * (p @ sharp - sharp)
         low = max(low, float((p[:, None] * gains * mixed).sum()))
         if high - low <= 1e-7 * float(np.abs(gains).max()):
@@ -163,7 +171,7 @@ def _by_cuts(
 
 
 def _solved(problem: cp.Problem) -> float:
-    for options in (TIGHT, {}, {"max_step_fraction": 0.9}):
+    for options in (TIGHT, {**TIGHT, **USUAL}, {**TIGHT, **USUAL, "max_step_fraction": 0.9}):
         problem = cp.Problem(
             problem.objective, problem.constraints
         )  # cvxpy keeps the solver, and its options

