@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from fuzzing import own, random_designs, random_ratios, random_releases
+from fuzzing import own, random_designs, random_orders, random_ratios, random_releases
 from fuzzing.independent import UndecidedError
 from fuzzing.random_designs import FalseClaimError
 
@@ -52,8 +52,8 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "envelope-design": random_releases.designed_envelope,
     "own": own.own_requirement,
     "guesses": random_designs.several_guesses,
-    "finite-order": random_designs.finite_order,
-    "every-prior-order": random_designs.order_of_every_prior,
+    "finite-order": random_orders.finite_order,
+    "every-prior-order": random_orders.order_of_every_prior,
 }
 
 

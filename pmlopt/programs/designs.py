@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
-from typing import overload
+from typing import Any, overload
 
+from pmlopt.core.arrays import Label, places_of
 from pmlopt.data.continuous import Continuous
-from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import PrivacyError, ProgramError
-from pmlopt.model.constraints import Constraint
-from pmlopt.model.privacy import Requirement
+from pmlopt.model.constraints import Constraint, OutcomeLeakage
+from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import (
     DistanceLoss,
     EstimationError,
@@ -40,7 +42,11 @@ def design(
 ) -> LinearDesign: ...
 @overload
 def design(
-    prior: PriorLike, privacy: Requirement, utility: SubConvex, outputs: Outputs = None
+    prior: PriorLike,
+    privacy: Requirement,
+    utility: SubConvex,
+    outputs: Outputs = None,
+    constraints: Iterable[Constraint] = (),
 ) -> ColumnDesign: ...
 @overload
 def design(
@@ -89,7 +95,9 @@ def design(
             letters, or as many as a utility matrix has columns; with a sub-convex utility, as many as the
             optimum needs, at most N (so that fewer than N cannot be asked for).
         constraints: what the mechanism must keep beside, such as `pmlopt.constraints.Invariant()`, with a
-            linear utility on letters that are listed.
+            linear utility on letters that are listed. With a sub-convex utility budgets of outcomes alone,
+            `OutcomeLeakage`: outputs are then alike but for these, and those of the largest budget, at least
+            N of them, are the ones that occur.
 
     Raises:
         PriorError, PrivacyError, UtilityError, ProgramError: an argument cannot be meant.
@@ -115,8 +123,12 @@ def design(
     utility = as_utility(utility)
     constraints = tuple(constraints)
     listed = not isinstance(prior, Continuous | SymmetricPrior)
-    if constraints and not (listed and isinstance(utility, LinearUtility)):
-        raise ProgramError("constraints are kept by designs with an expected gain or loss on listed letters")
+    free = isinstance(utility, SubConvex) and all(isinstance(one, OutcomeLeakage) for one in constraints)
+    if constraints and not (listed and (free or isinstance(utility, LinearUtility))):
+        raise ProgramError(
+            "constraints are kept by designs with an expected gain or loss on listed letters; with a "
+            "sub-convex utility OutcomeLeakage alone"
+        )
     if isinstance(prior, Continuous) or isinstance(utility, DistanceLoss):
         return continuous_design(prior, privacy, utility, outputs)
     known = as_prior(prior)
@@ -137,4 +149,38 @@ def design(
             "that many, and with fewer the problem is combinatorial; leave the outputs out for as few as the "
             "optimum has"
         )
+    if constraints:
+        letters = outputs_of(known.labels, None, outputs or known.labels)
+        privacy, letters = _within_budgets(known, privacy, letters, constraints)
     return column_design(known, privacy, utility, letters)
+
+
+def _within_budgets(
+    prior: Prior, privacy: Requirement, outputs: tuple[Label, ...], constraints: tuple[Any, ...]
+) -> tuple[Requirement, tuple[Label, ...]]:
+    """The requirement and the outputs of a sub-convex utility where outcomes have budgets.
+
+    The utility is the same for a column at any output, and a column within a smaller budget is within a
+    larger one: the optimum is that of the largest budget alone, on the outputs that have it, which come
+    first. The others never occur.
+
+    Raises:
+        ProgramError: fewer outputs than letters have the largest budget.
+    """
+    budgets = dict.fromkeys(outputs, math.inf)
+    for one in constraints:
+        for label, nats in one.most:
+            place = places_of([label], outputs, "the budgets of outcomes", ProgramError)[0]
+            budgets[outputs[place]] = min(nats, budgets[outputs[place]])
+    most = max(budgets.values())
+    first = [label for label in outputs if budgets[label] == most]
+    if len(first) < prior.size:
+        raise ProgramError(
+            f"{len(first)} outcomes have the largest budget, fewer than the {prior.size} letters: a "
+            "sub-convex utility may need that many; give more outputs"
+        )
+    if most < math.inf:  # as a bound for each letter, which may stand beside any other
+        plain = isinstance(privacy, PML) and privacy.over is None
+        lower = PML(min(most, privacy.limits["pml"])) if plain else PML([most] * prior.size)
+        privacy = lower if plain else privacy & lower
+    return privacy, (*first, *(label for label in outputs if budgets[label] < most))

@@ -31,6 +31,7 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.privacy import PML, RenyiPML
+from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
 from pmlopt.releases import ledger_file
 from pmlopt.releases.ledger_file import (
     SMALLEST_MASS,
@@ -364,6 +365,33 @@ class Ledger(StoredLedger):
         left = most - np.log(masses / self.initial.pmf[letters])
         lowered = left - 4 * self._histories.off(person, left)
         return PML(np.maximum(lowered, 0.0).tolist())
+
+    def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
+        """The requirement on the next release for a person that keeps all of order alpha within epsilon.
+
+        A next mechanism meets it exactly where `levels_of_order(alpha)` is within epsilon after each of its
+        outcomes, but for what rounding may add; for a `design` under `prior(person)`. Arguments as above.
+
+        Raises:
+            PrivacyError: the level of that order is above epsilon already, or alpha is not above 1.
+
+        Examples:
+            >>> from pmlopt import ExpectedGain, design, solve
+            >>> ledger = Ledger([0.5, 0.5])
+            >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0])
+            >>> left = ledger.requirement_of_order(2, 0.4)
+            >>> second = solve(design(ledger.prior(), left, ExpectedGain(np.eye(2))))
+            >>> ledger.record(second.mechanism, [second.matrix[0].argmax()])
+            >>> round(float(ledger.levels_of_order(2)[0]), 6)
+            0.4
+        """
+        own = RemainingRenyiPML(alpha, epsilon, [1.0])
+        masses, letters = self._posterior(person)
+        lifts = masses / self.initial.pmf[letters]
+        off = 4 * float(self._histories.off(person, np.log(lifts)).max()) * own.beta
+        if (level := float(self.levels_of_order(alpha)[person])) > epsilon - off:
+            raise PrivacyError(f"of order {alpha:g} person {person} is at {level:g} nats, over {epsilon:g}")
+        return RemainingRenyiPML(alpha, epsilon - off, lifts)
 
     def _posterior(self, person: int) -> tuple[FloatArray, IntArray]:
         """The posterior masses of the letters that are left, and their places."""

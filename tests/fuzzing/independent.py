@@ -6,11 +6,11 @@ Nothing here comes from the package but the data: no sparse form, no repair, no 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
 from itertools import permutations
 
-import cvxpy as cp
 import numpy as np
 from scipy.optimize import linprog
 
@@ -240,44 +240,27 @@ def largest_gain_ratios(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> 
     return _optimum(p, gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
 
 
-def order_level(prior: Prior, matrix: FloatArray, alpha: float, *, mean: bool = False) -> Decimal:
-    """The largest Renyi divergence of a posterior from the prior, or their mean, in decimals of 60 digits."""
+def order_level(weights: Weights, rows: Sequence[Weights], alpha: float, *, mean: bool = False) -> Decimal:
+    """The largest Renyi divergence of a posterior from a prior, or their mean, in decimals of 60 digits."""
     with localcontext() as context:
         context.prec = 60
-        weights = [Decimal(w.numerator) / Decimal(w.denominator) for w in weights_of(prior)]
-        zero = Decimal(0)
-        total, order, found, lengths = sum(weights, zero), Decimal(alpha), zero, zero
-        for column in matrix.T:
-            entries = [Decimal(float(one)) for one in column]
-            law = sum((w * one for w, one in zip(weights, entries, strict=True)), zero) / total
+        masses, zero = [Decimal(w.numerator) / Decimal(w.denominator) for w in weights], Decimal(0)
+        order, found, lengths = Decimal(alpha), zero, zero
+        for column in zip(*rows, strict=True):
+            entries = [Decimal(one.numerator) / Decimal(one.denominator) for one in column]
+            law = sum((w * one for w, one in zip(masses, entries, strict=True)), zero)
             if law > 0:
-                terms = (w * (one / law) ** order for w, one in zip(weights, entries, strict=True))
-                moment = sum(terms, zero) / total
+                terms = (w * (one / law) ** order for w, one in zip(masses, entries, strict=True))
+                moment = sum(terms, zero)
                 found = max(found, moment.ln() / (order - 1))
                 lengths += law * (moment.ln() / order).exp()
         level = lengths.ln() * order / (order - 1) if mean else found
         return level * (1 - Decimal(10) ** -40)
 
 
-def largest_gain_of_order(
-    p: FloatArray, alpha: float, epsilon: float, gains: FloatArray, *, mean: bool = False
-) -> float:
-    """The largest expected gain where each posterior, or their mean, is within epsilon of order alpha."""
-    mechanism = cp.Variable(gains.shape, nonneg=True)
-    law, factor = p @ mechanism, math.exp((alpha - 1) * epsilon / alpha)
-    roots = p ** (1 / alpha)
-    norms = [cp.pnorm(cp.multiply(roots, column), alpha, approx=False) for column in mechanism.T]
-    rows = [sum(norms) <= factor] if mean else [one <= factor * law[y] for y, one in enumerate(norms)]
-    unit = float(np.abs(gains).max()) or 1.0
-    goal = cp.Maximize(cp.sum(cp.multiply(p[:, None] * gains / unit, mechanism)))
-    problem = cp.Problem(goal, [cp.sum(mechanism, axis=1) == 1, *rows])
-    try:
-        best = problem.solve(solver=cp.CLARABEL)
-    except cp.SolverError as cause:
-        raise UndecidedError(str(cause)) from None
-    if problem.status != cp.OPTIMAL:
-        raise UndecidedError(problem.status)
-    return float(best) * unit
+def fractions_of(matrix: FloatArray) -> list[Weights]:
+    """The entries of a matrix as fractions, row by row."""
+    return [[Fraction(v) for v in row] for row in matrix.tolist()]
 
 
 def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:

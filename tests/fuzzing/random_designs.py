@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import math
-from decimal import Decimal
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 from fuzzing.independent import (
     Pair,
-    UndecidedError,
     at_most_exp,
     error_of_estimates,
     exact_ratio,
     information,
     largest_gain,
     largest_gain_ldp,
-    largest_gain_of_order,
     largest_gain_ratios,
     meets_pairs,
-    order_level,
     ratio_of_entries,
     rows_sum_to_one,
     weights_of,
 )
-from oracles.every_prior import largest_gain_for_every_prior, worst_prior
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.types import IIDPrior
-from pmlopt.model.privacy import LDP, PML, GuessLeakage, MaximalAlphaLeakage, RenyiPML, SibsonLeakage
+from pmlopt.model.privacy import LDP, PML, GuessLeakage
 from pmlopt.model.uncertainty import ConvexHull, L1Ball
 from pmlopt.model.utility import (
     CoordinateLoss,
@@ -171,49 +165,6 @@ def several_guesses(rng: np.random.Generator) -> Result[Any]:
     demand(meets_pairs(pairs, result.mechanism.matrix), "some set of letters is guessed too well")
     demand(result.certificate.verify(), "the exact check fails on what is returned")
     check_gain(result, largest_gain_ratios(prior.pmf, pairs, gains), gains, prior)
-    return result
-
-
-def finite_order(rng: np.random.Generator) -> Result[Any]:
-    """A design under PML of finite order or its mean, beside the program as written, by power cones."""
-    prior = Prior(rng.dirichlet(np.ones(int(rng.integers(1, 6)))))
-    alpha = float(rng.choice([1.2, 2.0, 5.0, 50.0, rng.uniform(1.05, 20)]))
-    epsilon = float(rng.uniform(0.01, 2))
-    gains = random_gains(rng, prior.size)
-    mean = bool(rng.random() < 0.5)
-    privacy = SibsonLeakage(alpha, epsilon) if mean else RenyiPML(alpha, epsilon)
-    result = solve(design(prior, privacy, ExpectedGain(gains), gains.shape[1]))
-    demand(rows_sum_to_one(result.mechanism.matrix), "a row does not sum to exactly one")
-    level = order_level(prior, result.mechanism.matrix, alpha, mean=mean)
-    demand(level <= Decimal(epsilon), f"the level is {level}, above {epsilon!r}")
-    demand(result.certificate.verify(), "the check fails on what is returned")
-    best, size = (
-        largest_gain_of_order(prior.pmf, alpha, epsilon, gains, mean=mean),
-        float(np.abs(gains).max()) or 1.0,
-    )
-    demand(result.value <= best + 1e-6 * size, f"the value {result.value} is above the optimum {best}")
-    demand(result.bound >= best - 1e-6 * size, f"the bound {result.bound} is below the optimum {best}")
-    return result
-
-
-def order_of_every_prior(rng: np.random.Generator) -> Result[Any]:
-    """A design under maximal alpha-leakage, beside cuts at priors, its level at the worst one."""
-    prior = Prior(rng.dirichlet(np.ones(int(rng.integers(1, 6)))))
-    alpha = float(rng.choice([1.2, 2.0, 5.0, rng.uniform(1.05, 20)]))
-    epsilon, gains = float(rng.uniform(0.01, 2)), random_gains(rng, prior.size)
-    result = solve(design(prior, MaximalAlphaLeakage(alpha, epsilon), ExpectedGain(gains), gains.shape[1]))
-    matrix, size = result.mechanism.matrix, float(np.abs(gains).max()) or 1.0
-    demand(rows_sum_to_one(matrix), "a row does not sum to exactly one")
-    for law in (worst_prior(matrix, alpha)[0], *rng.dirichlet(np.ones(prior.size), 3)):
-        level = order_level(Prior((law + 1e-12) / (law + 1e-12).sum()), matrix, alpha, mean=True)
-        demand(level <= Decimal(epsilon), f"the level is {level} under {law.tolist()}, above {epsilon!r}")
-    demand(result.certificate.verify(), "the check fails on what is returned")
-    try:
-        low, high = largest_gain_for_every_prior(prior.pmf, gains / size, alpha, epsilon)
-    except cp.SolverError as cause:
-        raise UndecidedError(str(cause)) from None
-    demand(result.value <= size * (high + 1e-6), f"the value {result.value} is above {size * high}")
-    demand(result.bound >= size * (low - 1e-6), f"the bound {result.bound} is below {size * low}")
     return result
 
 

@@ -93,7 +93,7 @@ def _level(rng: np.random.Generator) -> float:
     return float(rng.choice([0.0, 1e-6, rng.uniform(0, 1), rng.uniform(0, 3), 20.0]))
 
 
-def _secret(rng: np.random.Generator) -> tuple[Secret, list[list[list[Fraction]]]]:
+def random_secret(rng: np.random.Generator) -> tuple[Secret, list[list[list[Fraction]]]]:
     """A secret of 1 to 4 values and 1 to 6 letters, by counts or floats, and its laws in fractions."""
     values, letters = int(rng.integers(1, 5)), int(rng.integers(1, 7))
     if rng.random() < 0.5:
@@ -116,7 +116,7 @@ def _staircase(rows: int, columns: int) -> Any:
 
 
 def _about(rng: np.random.Generator) -> Made:
-    secret, laws = _secret(rng)
+    secret, laws = random_secret(rng)
     epsilon = _level(rng)
     pairs = [
         (
@@ -150,7 +150,7 @@ def _robust(rng: np.random.Generator) -> Made:
 
 
 def _pufferfish(rng: np.random.Generator) -> Made:
-    secret, laws = _secret(rng)
+    secret, laws = random_secret(rng)
     epsilon, size = _level(rng), len(laws[0])
     if size == 1:
         return _about(rng)

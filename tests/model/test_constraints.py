@@ -11,10 +11,22 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run_fully as run
+from oracles import columns
 from oracles.constraints import inequalities
 from oracles.designs import optimum
 
-from pmlopt import LDP, PML, ExpectedLoss, MaximalLeakage, Prior, design, solve, verify_file
+from pmlopt import (
+    LDP,
+    PML,
+    ExpectedLoss,
+    MaximalLeakage,
+    MutualInformation,
+    Prior,
+    design,
+    pointwise_leakage,
+    solve,
+    verify_file,
+)
 from pmlopt.errors import InputError, ProgramError
 from pmlopt.model.constraints import (
     Constraint,
@@ -67,6 +79,33 @@ def test_designs_keep_them_and_are_the_best_that_do(privacy: Requirement, kind: 
         assert found.certificate.verify()
         for a, b in rows:
             assert (a @ found.matrix.ravel() - b).max(initial=0) <= 1e-7
+
+
+@pytest.mark.parametrize("most", [0.1, 0.3, 2.0])
+def test_information_is_on_the_outcomes_of_the_largest_budget(most: float) -> None:
+    """Beside the linear program over the extreme columns of each class of outcomes, with free masses."""
+    prior, outputs = Prior([0.4, 0.35, 0.25], list("abc")), list("uvwxyz")
+    few = {"u": 0.05, "x": 0.05, "w": 0.02}
+    budgets = few | dict.fromkeys("vyz", most)
+    found = solve(design(prior, PML(0.7), MutualInformation(), outputs, [OutcomeLeakage(budgets)]))
+    classes = [columns.extreme_columns(prior.pmf, PML(min(nats, 0.7))) for nats in (0.02, 0.05, most)]
+    lifts = np.hstack(classes)
+    best = columns.best_weights(prior.pmf, lifts, MutualInformation().worths(prior.pmf, lifts))
+    assert found.value == pytest.approx(best.value, abs=1e-9)
+    assert found.status.value == "optimal"
+    assert found.certificate.verify()
+    for label, level in zip(found.mechanism.outputs, pointwise_leakage(prior, found.mechanism), strict=True):
+        assert level <= budgets[str(label)]
+    beside = solve(design(prior, LDP(1.0), MutualInformation(), outputs, [OutcomeLeakage(budgets)]))
+    assert beside.certificate.verify()
+    assert max(pointwise_leakage(prior, beside.mechanism)) <= most + 1e-12
+    free = solve(design(prior, LDP(1.0), MutualInformation(), outputs, [OutcomeLeakage(few)]))
+    assert free.value == pytest.approx(solve(design(prior, LDP(1.0), MutualInformation())).value, abs=1e-9)
+    assert not free.matrix[:, [free.mechanism.outputs.index(label) for label in few]].any()
+    with pytest.raises(ProgramError, match="fewer than the 3 letters"):
+        design(prior, PML(0.7), MutualInformation(), list("uvw"), [OutcomeLeakage({"u": 0.1})])
+    with pytest.raises(ProgramError, match="OutcomeLeakage alone"):
+        design(prior, PML(0.7), MutualInformation(), list("abc"), [Invariant()])
 
 
 def test_an_even_law_is_kept_at_no_cost() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from oracles.finite_orders import largest_gain_of_order
 from oracles.releases import sequences
 from strategies import mechanisms, priors
 
@@ -58,6 +59,31 @@ def test_levels_are_those_of_all_sequences(case: tuple[FloatArray, list[FloatArr
         moments = [prior @ np.array(lifts) ** alpha for _, lifts in expected]
         assert ledger.levels_of_order(alpha) == pytest.approx(np.log(moments) / (alpha - 1), abs=1e-10)
     assert (ledger.levels_of_order(math.inf) == ledger.levels).all()
+
+
+@pytest.mark.parametrize("alpha", [1.5, 2.0, 6.0])
+def test_releases_for_the_requirement_of_an_order_use_up_the_total(alpha: float) -> None:
+    rng = np.random.default_rng(int(10 * alpha))
+    prior = Prior(rng.dirichlet(np.ones(4)))
+    first, gains = rng.dirichlet(np.full(4, 3.0), 4)[:, [0, 1]], rng.random((4, 3))
+    first = first / first.sum(axis=1, keepdims=True)
+    for outcome in (0, 1):
+        ledger = Ledger(prior, people=3)
+        ledger.record(first, [outcome] * 3)
+        total, posterior = float(ledger.levels_of_order(alpha)[0]) + 0.2, ledger.prior()
+        found = solve(design(posterior, ledger.requirement_of_order(alpha, total), ExpectedGain(gains)))
+        lifts = np.diag(posterior.pmf / prior.pmf)
+        best = largest_gain_of_order(posterior.pmf, alpha, total, gains, about=[(prior.pmf, lifts)])
+        assert found.value == pytest.approx(best, abs=1e-7)
+        assert found.gap <= 1e-7
+        assert found.certificate.verify()
+        occurring = np.flatnonzero(found.matrix.any(axis=0))
+        ledger.record(found.mechanism, occurring, occurring)
+        levels = ledger.levels_of_order(alpha)[occurring]
+        assert levels.max() <= total
+        assert levels.max() == pytest.approx(total, abs=1e-6)
+        with pytest.raises(PrivacyError, match="of order"):
+            ledger.requirement_of_order(alpha, total - 0.1, int(occurring[levels.argmax()]))
 
 
 @pytest.mark.parametrize("seed", range(3))

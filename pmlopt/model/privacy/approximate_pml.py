@@ -17,13 +17,13 @@ from pmlopt.measures import approximate_pml_level
 from pmlopt.model.privacy.requirement import (
     LARGEST_EXPONENT,
     MARGIN,
+    TOGETHER,
     Declared,
     Requirement,
     Witness,
     below,
     shaped,
 )
-from pmlopt.model.uncertainty.columns import Family
 from pmlopt.solvers.structured.block_program import Block, slack_block
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ class ApproximatePML(Requirement):
     epsilon: float
     delta: float
     name: ClassVar[str] = "approximate-pml"
+    instead: ClassVar[str] = TOGETHER
     meaning: ClassVar[str] = (
         "No event is more than e^{limit} times as likely given anything, but for the slack."
     )
@@ -118,12 +119,6 @@ class ApproximatePML(Requirement):
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         prices = np.maximum(shaped(witness, "prices", (prior.size,)), 0.0)
         return _priced(prior, gains, self, prices)
-
-    def columns(self, prior: Prior) -> tuple[Family, ...]:
-        raise PrivacyError(
-            "approximate PML bounds all columns of a mechanism together, and sub-convex utilities need a "
-            "bound on each: use PML, LDP or LIP"
-        )
 
 
 def _priced(prior: Prior, gains: FloatArray, privacy: ApproximatePML, prices: FloatArray) -> float:

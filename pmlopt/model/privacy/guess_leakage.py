@@ -15,7 +15,6 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratios import LEAST_ROOM
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
-from pmlopt.model.uncertainty.columns import Family
 from pmlopt.solvers.structured.block_program import Block, largest_block
 
 if TYPE_CHECKING:
@@ -49,6 +48,7 @@ class GuessLeakage(Requirement):
     guesses: int
     epsilon: float
     name: ClassVar[str] = "guess-leakage"
+    instead: ClassVar[str] = "give GainLeakage with a row for each set of letters, or use PML, LDP or LIP"
     meaning: ClassVar[str] = (
         "No outcome makes it more than e^{limit} times as likely to be right within the guesses."
     )
@@ -158,12 +158,6 @@ class GuessLeakage(Requirement):
         counts = np.arange(1, len(gains) + 1)
         means = np.cumsum(np.sort(gains, axis=0)[::-1], axis=0) / counts[:, None]
         return means, np.minimum(1.0, self.guesses / counts)
-
-    def columns(self, prior: Prior) -> tuple[Family, ...]:
-        raise PrivacyError(
-            "the extreme columns of a bound on several guesses are not listed: for sub-convex utilities give "
-            "GainLeakage with a column for each set of letters, or use PML, LDP or LIP"
-        )
 
 
 def _largest(columns: Any, count: int) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -14,11 +14,9 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.concave import largest_over_laws, power_sum
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import norms_from, renyi_centre
-from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder
-from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Witness, below, shaped
-from pmlopt.model.uncertainty.columns import Family
+from pmlopt.model.privacy.of_order import OfOrder, decimals, log_norm
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, TOGETHER, Declared, Witness, below, shaped
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -54,21 +52,18 @@ class MaximalAlphaLeakage(OfOrder):
     """
 
     name: ClassVar[str] = "maximal-alpha-leakage"
+    instead: ClassVar[str] = TOGETHER
     meaning: ClassVar[str] = (
         "Whatever the prior, on average over outcomes, in a mean of the order, lifts are at most e^{limit}."
     )
     infinite: ClassVar[str] = "MaximalLeakage"
 
     @property
-    def limits(self) -> dict[str, float]:
-        return {"maximal_alpha_leakage": self.epsilon}
-
-    @property
     def scope(self) -> str:
         return f"of order {self.alpha:g}, for every prior"
 
-    def _most_told(self, prior: Prior) -> float:
-        return math.log(prior.size)
+    def _most_told(self, law: FloatArray) -> float:
+        return math.log(len(law))
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         _, m = paired(prior, mechanism)
@@ -105,31 +100,28 @@ class MaximalAlphaLeakage(OfOrder):
 
     def _mass(self, prior: Prior) -> float:
         """`e^epsilon`, the mass of the law t in constraints, so that moments add up to one at any order."""
-        return 1 / below(math.exp(-min(self.epsilon, self._most_told(prior))))
+        return 1 / below(math.exp(-min(self.epsilon, self._most_told(prior.pmf))))
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
+    def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
+        return self.epsilon > LARGEST_EXPONENT or bool(power(self.epsilon) >= len(weights))
+
+    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
         total = matrix[0].sum()
-        if self.epsilon > LARGEST_EXPONENT or power(self.epsilon) >= len(matrix):
-            return 0 * total
-        rows = np.asarray(matrix / total, dtype=np.float64)
-        centre = renyi_centre(rows, self.alpha)[0]
-        if matrix.dtype != object:
-            most = power((self.alpha - 1) / self.alpha * self.epsilon)
-            return (float(norms_from(centre, rows, self.alpha).max()) - most) * total
+        centre = renyi_centre(matrix / total, self.alpha)[0]
+        return (float(norms_from(centre, matrix / total, self.alpha).max()) - most) * total
+
+    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
-        with localcontext(Context(prec=DIGITS)):
-            alpha, mass, sums = Decimal(self.alpha), Decimal(total), sum(map(Decimal, centre.tolist()))
-            logs = [(Decimal(t) / sums).ln() if t else Decimal(0) for t in centre.tolist()]
-            largest = max(
-                _log_sum([alpha * (Decimal(v) / mass).ln() + (1 - alpha) * log
-                          for v, log in zip(row, logs, strict=True) if v])
-                for row in matrix.tolist()
-            )  # fmt: skip
-            return largest - (alpha - 1) * Decimal(self.epsilon) + LAST_DIGITS
-
-    def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        return self.proved(prior, gains, self.witness(prior, gains))
+        total = int(matrix[0].sum())
+        centre = renyi_centre(np.asarray(matrix / total, dtype=np.float64), self.alpha)[0]
+        occurs = centre > 0
+        masses = decimals(centre[occurs].tolist())
+        masses = [mass / sum(masses) for mass in masses]
+        rows = (
+            [v / (total * t) for v, t in zip(decimals(row), masses, strict=True)] for row in matrix[:, occurs]
+        )
+        return self._above(max(log_norm(masses, row, self.alpha) for row in rows))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """The law of the output at which the rows may collect most: (M,)."""
@@ -150,7 +142,7 @@ class MaximalAlphaLeakage(OfOrder):
         if support is None:
             return 0.0
         value, slopes, _ = support(law)
-        scale = self.largest_norm(prior) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
+        scale = self.largest_norm(prior.pmf) * float(prior.pmf @ np.maximum(gains, 0.0).max(axis=1))
         return float(scale * (value + slopes.max() - law @ slopes))
 
     def _support(self, prior: Prior, gains: FloatArray) -> Any:
@@ -160,18 +152,5 @@ class MaximalAlphaLeakage(OfOrder):
         if not some.any():
             return None
         weights = (prior.pmf * top)[some]
-        beta = self.alpha / (self.alpha - 1)
-        powers = (np.maximum(gains[some], 0.0) / top[some][:, None]) ** beta
-        return power_sum(weights / weights.sum(), powers.T, beta)
-
-    def columns(self, prior: Prior) -> tuple[Family, ...]:
-        raise PrivacyError(
-            "maximal alpha-leakage is a bound on all columns at once, and sub-convex utilities need corners "
-            "of single ones: use PML, LDP or LIP"
-        )
-
-
-def _log_sum(terms: list[Decimal]) -> Decimal:
-    """The logarithm of a sum of exponentials."""
-    peak = max(terms)
-    return peak + sum(((term - peak).exp() for term in terms), Decimal(0)).ln()
+        powers = (np.maximum(gains[some], 0.0) / top[some][:, None]) ** self.beta
+        return power_sum(weights / weights.sum(), powers.T, self.beta)

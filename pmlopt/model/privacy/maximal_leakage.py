@@ -8,6 +8,7 @@ from typing import ClassVar
 from pmlopt.core.arrays import nonnegative
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.mean_bounds import Bound, MeanBounds, Side
+from pmlopt.model.privacy.requirement import TOGETHER
 
 
 @dataclass(frozen=True)
@@ -30,6 +31,7 @@ class MaximalLeakage(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "maximal-leakage"
+    instead: ClassVar[str] = TOGETHER
     meaning: ClassVar[str] = "On average over outcomes, a guess becomes at most e^{limit} times as likely."
 
     def __post_init__(self) -> None:

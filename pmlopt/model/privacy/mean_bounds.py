@@ -20,7 +20,6 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import Cells
-from pmlopt.errors import PrivacyError
 from pmlopt.measures import ldp_level, leakage_level, lip_levels, maximal_leakage
 from pmlopt.model.privacy.ratios import Ratios, letter_ratios, mean_ratios, together
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
@@ -247,14 +246,9 @@ class MeanBounds(Requirement):
     def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
         bounds = self.under(prior)
         nats = {one.kind: one.exponent for one in bounds}
-        if TOTAL in nats:
-            raise PrivacyError(
-                "maximal leakage bounds all columns of a mechanism together, and sub-convex utilities need a "
-                "bound on each: use PML, LDP or LIP"
-            )
         if nats.keys() in ({PLAIN}, {PLAIN, FLOOR}):
             return (Box(math.exp(-nats[FLOOR]) if FLOOR in nats else 0.0, math.exp(nats[PLAIN])),)
-        if len(bounds) > 1 or FLOOR in nats:
+        if len(bounds) > 1 or FLOOR in nats or TOTAL in nats:
             return super().columns(prior)
         keep, least = math.exp(-min(bounds[0].exponent, NEGLIGIBLE_LEVEL)), bounds[0].least
         if not isinstance(least, PriorSet) or (isinstance(least, ChoquetSet) and least.vacuous):

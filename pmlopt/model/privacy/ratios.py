@@ -67,7 +67,7 @@ class Ratios:
         scales: (R,) positive.
         above: (K,) which side is the numerator: x < N is the entry x, N + r the product with row r.
         below: (K,) the same of the denominator.
-        exponents: (K,) in nats, at least 0.
+        exponents: (K,) in nats, at least 0, or one number; past `LARGEST_RATIO_EXPONENT` they bind nothing.
 
     Source: [kifer2014pufferfish] for pairs of conditional laws, [saeidian2023pointwise] for letters beside
     their mean.
@@ -79,6 +79,11 @@ class Ratios:
     above: IntArray
     below: IntArray
     exponents: FloatArray
+
+    def __post_init__(self) -> None:
+        shape, kind = np.shape(self.above), np.asarray(self.exponents, dtype=float)
+        capped = np.minimum(np.broadcast_to(kind, shape), LARGEST_RATIO_EXPONENT)
+        object.__setattr__(self, "exponents", capped)
 
     @property
     def count(self) -> int:
@@ -391,33 +396,25 @@ def ratios_of(
                 f"{float(down.sum() / e):.6g} of a mechanism that releases nothing: no mechanism meets it"
             )
     kind = object if np.asarray(numerators[0][0]).dtype == object else float
-    return Ratios(
-        size=size,
-        rows=np.array(rows, dtype=kind).reshape(-1, size),
-        scales=np.array(scales, dtype=kind),
-        above=above,
-        below=below,
-        exponents=np.minimum(np.array(exponents, dtype=float), LARGEST_RATIO_EXPONENT),
-    )
+    every = np.array(rows, dtype=kind).reshape(-1, size)
+    return Ratios(size, every, np.array(scales, dtype=kind), above, below, np.array(exponents))
 
 
 def together(several: Sequence[Ratios | None]) -> Ratios:
     """All pairs of several lists on the same letters; None is no list."""
     lists = [one for one in several if one is not None]
-    size, start = lists[0].size, 0
-    above, below = [], []
-    for one in lists:
-        above.append(np.where(one.above < size, one.above, one.above + start))
-        below.append(np.where(one.below < size, one.below, one.below + start))
-        start += len(one.rows)
-    return Ratios(
-        size=size,
-        rows=np.vstack([one.rows for one in lists]),
-        scales=np.concatenate([one.scales for one in lists]),
-        above=np.concatenate(above),
-        below=np.concatenate(below),
-        exponents=np.concatenate([one.exponents for one in lists]),
+    size, starts = lists[0].size, np.cumsum([0, *(len(one.rows) for one in lists)])
+    above, below = (
+        np.concatenate([
+            np.where(side < size, side, side + start)
+            for side, start in zip((getattr(one, name) for one in lists), starts, strict=False)
+        ])
+        for name in ("above", "below")
+    )  # fmt: skip
+    rows, scales, exponents = (
+        np.concatenate([getattr(one, name) for one in lists]) for name in ("rows", "scales", "exponents")
     )
+    return Ratios(size, rows, scales, above, below, exponents)
 
 
 def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> Ratios:
@@ -429,15 +426,10 @@ def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> R
         reverse: whether the mean is the numerator.
     """
     n = len(weights)
-    letters, mean = np.arange(n), np.full(n, n)
-    return Ratios(
-        size=n,
-        rows=np.array([weights]),
-        scales=np.array([weights.sum()], dtype=weights.dtype),
-        above=mean if reverse else letters,
-        below=letters if reverse else mean,
-        exponents=np.minimum(np.broadcast_to(exponents, n), LARGEST_RATIO_EXPONENT),
-    )
+    sides = np.arange(n), np.full(n, n)
+    above, below = sides[::-1] if reverse else sides
+    total = np.array([weights.sum()], dtype=weights.dtype)
+    return Ratios(n, np.array([weights]), total, above, below, exponents)
 
 
 def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratios:
@@ -448,15 +440,8 @@ def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratio
         pairs: (K, 2) the letters x and x'.
         exponents: (K,) or one number.
     """
-    n = len(weights)
-    return Ratios(
-        size=n,
-        rows=np.zeros((0, n), dtype=weights.dtype),
-        scales=np.zeros(0, dtype=weights.dtype),
-        above=pairs[:, 0],
-        below=pairs[:, 1],
-        exponents=np.minimum(np.broadcast_to(exponents, len(pairs)), LARGEST_RATIO_EXPONENT),
-    )
+    none = np.zeros((0, len(weights)), dtype=weights.dtype)
+    return Ratios(len(weights), none, none[:, 0], pairs[:, 0], pairs[:, 1], exponents)
 
 
 LEAST_ROOM = 1e-9

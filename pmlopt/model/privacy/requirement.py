@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
@@ -122,6 +123,8 @@ class Requirement(Record, ABC):
     """
 
     name: ClassVar[str]
+    instead: ClassVar[str] = "use PML, LDP or LIP"
+    """What to do where its extreme columns are not listed."""
     meaning: ClassVar[str] = "The limit {limit} nats holds for the ratio that is named."
     """What the limit says, in a sentence for those who do not know the field."""
 
@@ -351,8 +354,13 @@ class Requirement(Record, ABC):
         Designs with a sub-convex utility are made of them.
 
         Raises:
-            PrivacyError: the bound is not on each column by itself.
+            PrivacyError: the bound is not on each column by itself, or its extreme columns are not listed.
         """
+        if not self.has_ratios:
+            raise PrivacyError(
+                f"designs with a sub-convex utility are made of extreme columns, and those within {self!r} "
+                f"are not listed: {self.instead}"
+            )
         return self._pairs(prior)
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
@@ -388,6 +396,7 @@ class Conjunction(Requirement):
     """
 
     name: ClassVar[str] = "all-of"
+    instead: ClassVar[str] = "each part must be a ratio bound, such as PML, LIP or metric privacy"
     parts: tuple[Requirement, ...]
 
     def __init__(self, *parts: Requirement) -> None:
@@ -454,11 +463,7 @@ class Conjunction(Requirement):
         }
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        over = [part.excess(weights, matrix, power) for part in self.parts]
-        largest = over[0]
-        for one in over[1:]:
-            largest = np.maximum(largest, one)
-        return largest
+        return reduce(np.maximum, (part.excess(weights, matrix, power) for part in self.parts))
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         if self.has_ratios:
@@ -520,14 +525,6 @@ class Conjunction(Requirement):
             gains = ratios.left(prior.pmf, gains, weights)
         return self.parts[int(place)].proved(prior, gains, witness)
 
-    def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
-        if not self.has_ratios:
-            raise PrivacyError(
-                "designs with a sub-convex utility under several requirements need each of them to be a "
-                f"ratio bound (PML, LIP, metric privacy, ...), and among {self.parts} is one that is not"
-            )
-        return super().columns(prior)
-
     def ratios(self, weights: Any) -> Ratios | None:
         return together([part.ratios(weights) for part in self.parts]) if self.has_ratios else None
 
@@ -540,6 +537,9 @@ class Conjunction(Requirement):
 
 MOST_JOINT = 100_000
 """Rows of all linear programs that look for weights of pairs beside a set of priors: some seconds."""
+
+TOGETHER = "it bounds all columns of a mechanism together; use PML, LDP or LIP"
+"""What to do where a bound is on no single column."""
 
 LARGEST_EXPONENT = 700.0
 """The largest level in nats whose exponential is used as a float; floats overflow from 709.8 on."""

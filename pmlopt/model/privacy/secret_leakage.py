@@ -17,7 +17,7 @@ from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.model.privacy.ratios import Ratios, ratios_of
 from pmlopt.model.privacy.requirement import Declared, Requirement, below
 from pmlopt.model.uncertainty.joint_laws import JointLaws
-from pmlopt.model.uncertainty.prior_set import LeastMean, LinearRows, PriorSet
+from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -195,6 +195,7 @@ class RobustSecretPML(Requirement):
 
     name: ClassVar[str] = "pml"
     meaning: ClassVar[str] = GUESSES
+    instead: ClassVar[str] = "take an expected gain or loss, or give a few joint laws in place of the set"
     is_form: ClassVar[bool] = True
 
     def __init__(self, epsilon: float, secret: Secret, over: JointLaws) -> None:
@@ -229,60 +230,11 @@ class RobustSecretPML(Requirement):
         return dict.fromkeys(self.limits, math.log(largest))
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
         self.nominal.check(prior)
-        n, shape = prior.size, (len(self.over.conditionals), mechanism.shape[1])
-        top = cp.Variable((1, shape[1]), nonneg=True, name="column_maximum")
-        least, most, peak = (
-            cp.Variable(shape, nonneg=True, name=name)
-            for name in ("least_means", "largest_means", "peak_means")
-        )
-        depth = cp.Variable((1, shape[1]), nonneg=True, name="column_depth")
-        flipped: Any = np.ones((n, 1)) @ top - mechanism  # the least mean of it is top less the largest
-        found = {
-            "column_maximum": mechanism <= np.ones((n, 1)) @ top,
-            "column_depth": flipped <= np.ones((n, 1)) @ depth,
-        }
-        brought = {
-            "column_maximum": top, "column_depth": depth,
-            "least_means": least, "largest_means": most, "peak_means": peak,
-        }  # fmt: skip
-        keep = below(math.exp(-min(self.epsilon, 700.0)))
-        for s, laws in enumerate(self.over.conditionals):
-            low, high = laws.declare(mechanism, top), laws.declare(flipped, depth)
-            rows = [least[[t]] if t != s else most[[s]] for t in range(shape[0])]
-            means: Any = cp.vstack(rows)
-            outcome = self.over.law.declare(means, peak[[s]])
-            found |= {
-                f"least_mean_{s}": least[[s]] <= low.value,
-                f"largest_mean_{s}": most[[s]] >= top - high.value,
-                f"peak_mean_{s}": means <= np.ones((shape[0], 1)) @ peak[[s]],
-                f"pml_about_{s}": keep * most[[s]] <= outcome.value,
-            }
-            for name, one in ((f"low_{s}", low), (f"high_{s}", high), (f"outcome_{s}", outcome)):
-                more, variables = _named(one, name)
-                found |= more
-                brought |= variables
-        return Declared(found, brought)
+        return Declared(*self._rows(below(math.exp(-min(self.epsilon, 700.0)))).declare(mechanism))
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        top = matrix.max(axis=0, keepdims=True)
-        least, most, unit = self.over.means(matrix)
-        found = {
-            "column_maximum": top, "column_depth": (top - matrix).max(axis=0, keepdims=True),
-            "least_means": least / unit, "largest_means": most / unit,
-        }  # fmt: skip
-        peaks = []
-        for s, laws in enumerate(self.over.conditionals):
-            means = least / unit
-            means[s] = most[s] / unit
-            peaks.append(means.max(axis=0))
-            for name, values in ((f"low_{s}", laws.auxiliary(matrix)),
-                                 (f"high_{s}", laws.auxiliary(top - matrix)),
-                                 (f"outcome_{s}", self.over.law.auxiliary(means))):  # fmt: skip
-                found |= {f"{name}_{key}": value for key, value in values.items()}
-        return {**found, "peak_means": np.array(peaks)}
+        return {"numbers": self.rows(prior).numbers(matrix)}
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
         least, most, _ = self.over.means(matrix)
@@ -294,17 +246,17 @@ class RobustSecretPML(Requirement):
         return True
 
     def rows(self, prior: Prior) -> LinearRows:
+        return self._rows(math.exp(-min(self.epsilon, 700.0)))
+
+    def _rows(self, keep: float) -> LinearRows:
         """By duality over the polytopes of the sets, as in `PriorSet.rows`.
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
         """
         from scipy import sparse
 
-        s, given, law = (
-            self.over.law.size,
-            [one.polytope for one in self.over.conditionals],
-            self.over.law.polytope,
-        )
+        s, n, law = self.over.law.size, self.over.conditionals[0].size, self.over.law.polytope
+        given = [one.polytope for one in self.over.conditionals]
         sets = [*given, *given, *[law] * s]  # for the least means, the largest ones, and the outcomes
         ends = np.cumsum([2 * s, *(len(one.right) for one in sets)])
         column, numbers = [], []
@@ -315,17 +267,17 @@ class RobustSecretPML(Requirement):
                 value = place - 2 * s
                 block[:, :s] = -one.parts.T
                 block[:, [value, s + value]] = block[:, [s + value, value]]
-            parts = np.zeros((one.parts.shape[1], prior.size)) if place >= 2 * s else one.parts.T
+            parts = np.zeros((one.parts.shape[1], n)) if place >= 2 * s else one.parts.T
             column.append(sparse.csr_array(-parts if place < s else parts))
             numbers.append(sparse.csr_array(block))
         means = np.zeros((3 * s, int(ends[-1])))  # m, M and e^-epsilon M beside what the multipliers say
         means[:, : 2 * s] = np.vstack([np.eye(2 * s), np.zeros((s, 2 * s))])
         means[s : 2 * s] *= -1
-        means[2 * s :, s : 2 * s] = math.exp(-min(self.epsilon, 700.0)) * np.eye(s)
+        means[2 * s :, s : 2 * s] = keep * np.eye(s)
         for place, one in enumerate(sets):
             means[place, ends[place] : ends[place + 1]] = one.right
         least = np.concatenate([np.zeros(2 * s), *(np.where(one.equal, -np.inf, 0.0) for one in sets)])
-        column.append(sparse.csr_array((3 * s, prior.size)))
+        column.append(sparse.csr_array((3 * s, n)))
         return LinearRows(sparse.vstack(column), sparse.vstack([*numbers, sparse.csr_array(means)]), least)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
@@ -362,19 +314,5 @@ class RobustSecretPML(Requirement):
             outcomes[k] = member(law, parts[2 * s + k]) @ rows
         return weights, outcomes, high
 
-    def columns(self, prior: Prior) -> Ratios:
-        raise PrivacyError(
-            "the columns within PML about a secret for every joint law of a set have no list of extreme "
-            "ones: take an expected gain or loss, or give the Secret a few joint laws in place of the set"
-        )
-
     def __repr__(self) -> str:
         return f"PML({self.epsilon}, about={self.secret!r}, over={self.over!r})"
-
-
-def _named(one: LeastMean, name: str) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The constraints and variables of a least mean, under names that are their own."""
-    return (
-        {f"{name}_{key}": constraint for key, constraint in one.constraints.items()},
-        {f"{name}_{key}": variable for key, variable in one.variables.items()},
-    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from decimal import Context, Decimal, localcontext
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -13,11 +13,9 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
-from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import norms
-from pmlopt.model.privacy.of_order import DIGITS, LAST_DIGITS, OfOrder, moment_of
-from pmlopt.model.privacy.requirement import Declared, below
-from pmlopt.model.uncertainty.columns import Family
+from pmlopt.model.privacy.of_order import OfOrder, decimals, declared_norms, log_norm
+from pmlopt.model.privacy.requirement import TOGETHER, Declared, below
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -52,67 +50,38 @@ class SibsonLeakage(OfOrder):
     """
 
     name: ClassVar[str] = "sibson-leakage"
+    instead: ClassVar[str] = TOGETHER
     meaning: ClassVar[str] = "On average over outcomes, in a mean of the order, lifts are at most e^{limit}."
     infinite: ClassVar[str] = "MaximalLeakage"
-
-    @property
-    def limits(self) -> dict[str, float]:
-        return {"sibson_leakage": self.epsilon}
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
         p, m = paired(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"sibson_leakage": 0.0}
         total = math.fsum(norms(p.pmf, m.matrix, self.alpha))
-        return {"sibson_leakage": max(0.0, math.log(total) * self.alpha / (self.alpha - 1))}
+        return {"sibson_leakage": max(0.0, math.log(total) * self.beta)}
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         import cvxpy as cp
 
-        roots = (prior.pmf ** (1 / self.alpha))[:, None]
-        columns = cp.multiply(roots, mechanism)
-        if self.alpha == 2:
-            lengths = cp.norm(columns, 2, axis=0)
-        else:
-            lengths = cp.hstack([
-                cp.pnorm(columns[:, y], self.alpha, approx=False) for y in range(mechanism.shape[1])
-            ])  # fmt: skip
-        return Declared({"sibson_leakage": below(1 / self.largest_norm(prior)) * cp.sum(lengths) <= 1})
+        lengths = declared_norms(prior.pmf, mechanism, self.alpha)
+        return Declared({"sibson_leakage": below(1 / self.largest_norm(prior.pmf)) * cp.sum(lengths) <= 1})
 
-    def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        if self._is_free(weights, power):  # it is at most the level of the worst outcome
-            return 0 * matrix[0].sum()
-        if matrix.dtype != object:
-            share = (self.alpha - 1) / self.alpha * self.epsilon
-            return norms(weights / weights.sum(), matrix, self.alpha).sum() - power(share) * matrix[0].sum()
+    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
+        return norms(p, matrix, self.alpha).sum() - most * matrix[0].sum()
+
+    def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():
             return Decimal(0)
-        with localcontext(Context(prec=DIGITS)):
-            alpha, total = Decimal(self.alpha), Decimal(int(weights.sum()))
-            masses = [Decimal(int(w)) / total for w in weights]
-            lengths = sum((_length(masses, column, alpha) for column in matrix.T), Decimal(0))
-            logs = (lengths / Decimal(int(matrix[0].sum()))).ln() * alpha
-            return logs - (alpha - 1) * Decimal(self.epsilon) + LAST_DIGITS
+        masses = decimals(*law)
+        columns = [decimals(column) for column in matrix.T if column.any()]
+        total = sum((log_norm(masses, column, self.alpha).exp() for column in columns), Decimal(0))
+        return self._above((total / int(matrix[0].sum())).ln())
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
         """`<p g, P> <= K max_y (sum_x p[x] max(g[x,y], 0)^beta)^(1/beta)`, by Hoelder's inequality.
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
-        lengths = norms(prior.pmf, np.maximum(gains, 0.0), self.alpha / (self.alpha - 1))
-        return self.largest_norm(prior) * float(lengths.max())
-
-    def columns(self, prior: Prior) -> tuple[Family, ...]:
-        raise PrivacyError(
-            "Sibson's information is a bound on all columns at once, and sub-convex utilities need corners "
-            "of single ones: use PML, LDP or LIP"
-        )
-
-
-def _length(masses: list[Decimal], column: Any, alpha: Decimal) -> Decimal:
-    """`(sum_x p[x] v[x]^alpha)^(1/alpha)` of a column of whole numbers."""
-    entries = [Decimal(int(v)) for v in column]
-    top = max(entries)
-    if not top:
-        return top
-    return top * (moment_of(masses, entries, alpha).ln() / alpha).exp()
+        lengths = norms(prior.pmf, np.maximum(gains, 0.0), self.beta)
+        return self.largest_norm(prior.pmf) * float(lengths.max())

@@ -79,6 +79,10 @@ class Polytope:
     equal: BoolArray
 
 
+TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
+"""The least tolerances that HiGHS takes."""
+
+
 @dataclass(frozen=True, eq=False)
 class LinearRows:
     """Columns v >= 0 for which numbers u exist with `on_column v + on_numbers u <= 0` and `u >= least`.
@@ -92,6 +96,27 @@ class LinearRows:
     on_column: Any
     on_numbers: Any
     least: FloatArray
+
+    def declare(self, mechanism: cp.Expression) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
+        """The rows on the columns of a cvxpy variable, and the (U, M) numbers that they bring."""
+        import cvxpy as cp
+
+        numbers, bounded = cp.Variable((len(self.least), mechanism.shape[1])), np.isfinite(self.least)
+        rows = {"dual_rows": self.on_column @ mechanism + self.on_numbers @ numbers <= 0}
+        return {**rows, "dual_signs": numbers[bounded] >= 0}, {"numbers": numbers}
+
+    def numbers(self, matrix: FloatArray) -> FloatArray:
+        """(U, M) numbers with which the rows are broken least by the columns of a matrix, or hold by most."""
+        from scipy.optimize import linprog
+        from scipy.sparse import csr_array, hstack
+
+        system = hstack([self.on_numbers, csr_array(-np.ones((self.on_numbers.shape[0], 1)))])
+        costs = np.append(np.zeros(len(self.least)), 1.0)
+        bounds = [*((low, None) for low in self.least), (-1, 1)]
+        found = [
+            linprog(costs, system, -(self.on_column @ v), bounds=bounds, options=TIGHT) for v in matrix.T
+        ]
+        return np.array([one.x for one in found]).T[:-1]
 
     def multipliers(self, p: FloatArray, gains: FloatArray, pairs: Any | None = None) -> FloatArray:
         """(K + R, M) multipliers of the rows in `max <p g, v>`, `<p, v> = 1` for each column g of gains.

@@ -18,12 +18,10 @@ from pmlopt import (
     ExpectedGain,
     ExpectedLoss,
     Mechanism,
-    MutualInformation,
     Prior,
     design,
     solve,
 )
-from pmlopt.errors import PrivacyError
 from pmlopt.measures import approximate_pml_level
 from pmlopt.programs import Status
 from pmlopt.programs.exact.arithmetic import integers, power_below
@@ -130,58 +128,23 @@ def test_rare_letters(rare: float, epsilon: float) -> None:
     assert result.value == pytest.approx(dense(prior.pmf, gains, epsilon, 0.05), abs=1e-7)
 
 
-def test_sub_convex_utilities_are_refused() -> None:
-    with pytest.raises(PrivacyError, match="sub-convex"):
-        design([0.5, 0.5], ApproximatePML(0.5, 0.1), MutualInformation())
-
-
 # ---------------------------------------------------------------- twins
 
 
-ROUNDING = 1e-13
 MARGIN = 2.0**-39
 
 
-def level_of(prior: Prior, matrix: FloatArray, delta: float) -> float:
-    """The least epsilon whose slack is delta, by bisection on the definition."""
-    law = prior.pmf @ matrix
-
-    def over(epsilon: float) -> float:
-        return float(np.maximum(matrix - math.exp(epsilon) * law, 0.0).sum(axis=1).max())
-
-    low, high = 0.0, prior.max_leakage
-    if over(low) <= delta:
-        return 0.0
-    for _ in range(100):
-        middle = (low + high) / 2
-        low, high = (middle, high) if over(middle) > delta else (low, middle)
-    return high
-
-
-@settings(max_examples=30, deadline=None)
-@given(case=oracles.cases(), delta=DELTAS)
-def test_constraint_number_and_excess_agree_just_inside_and_outside(case: oracles.Case, delta: float) -> None:
-    level = level_of(case.prior, case.matrix, delta)
-    assume(level > 1e-2)
-    weights = np.array(case.prior.weights, dtype=object)
-    for factor in (1 + 1e-6, 1 - 1e-6):
-        requirement = ApproximatePML(level * factor, delta)
-        assert requirement.holds(case.prior, case.matrix) is (factor > 1)
-        assert (violation(case.prior, requirement, case.matrix) <= ROUNDING) is (factor > 1)
-        in_floats = requirement.excess(case.prior.pmf, case.matrix, math.exp)
-        exactly = requirement.excess(weights, integers(case.matrix), power_below)
-        assert bool(np.all(in_floats <= 0)) is (factor > 1)
-        assert bool(np.all(exactly <= 0)) is (factor > 1)
-
-
-@settings(max_examples=30, deadline=None)
-@given(case=oracles.cases(), epsilon=st.floats(0.0, 3.0), zeros=st.integers(0, 2**32 - 1))
-def test_the_slack_decides_with_zeros_and_unused_outputs(
-    case: oracles.Case, epsilon: float, zeros: int
+@settings(max_examples=40, deadline=None)
+@given(case=oracles.cases(), epsilon=st.floats(0.0, 3.0), zeros=st.none() | st.integers(0, 2**32 - 1))
+def test_constraint_number_and_excess_agree_just_inside_and_outside(
+    case: oracles.Case, epsilon: float, zeros: int | None
 ) -> None:
-    matrix = case.matrix * (np.random.default_rng(zeros).random(case.matrix.shape) < 0.6)
-    assume(bool((matrix.sum(axis=1) > 0).all()))
-    matrix = np.hstack([matrix / matrix.sum(axis=1, keepdims=True), np.zeros((len(matrix), 1))])
+    """The least slack of a mechanism, by definition, decides; also with zeros and with unused outputs."""
+    matrix = case.matrix
+    if zeros is not None:
+        matrix = matrix * (np.random.default_rng(zeros).random(matrix.shape) < 0.6)
+        assume(bool((matrix.sum(axis=1) > 0).all()))
+        matrix = np.hstack([matrix / matrix.sum(axis=1, keepdims=True), np.zeros((len(matrix), 1))])
     law = case.prior.pmf @ matrix
     least = float(np.maximum(matrix - math.exp(epsilon) * law, 0.0).sum(axis=1).max())
     assume(1e-6 < least < 0.99)
@@ -190,7 +153,9 @@ def test_the_slack_decides_with_zeros_and_unused_outputs(
         requirement = ApproximatePML(epsilon, least * factor)
         assert requirement.holds(case.prior, matrix) is (factor > 1)
         assert (violation(case.prior, requirement, matrix) <= len(matrix) * MARGIN * least) is (factor > 1)
+        in_floats = requirement.excess(case.prior.pmf, matrix, math.exp)
         exactly = requirement.excess(weights, integers(matrix), power_below)
+        assert bool(np.all(in_floats <= 0)) is (factor > 1)
         assert bool(np.all(exactly <= 0)) is (factor > 1)
 
 
@@ -236,18 +201,3 @@ def test_any_multipliers_bound_every_mechanism(case: oracles.Case, delta: float,
     assert requirement.relaxation(case.prior, case.gains) >= value - 1e-12
     multipliers = spread * case.rng.normal(size=case.prior.size)
     assert utility_bound(case.prior, requirement, case.gains, multipliers) >= value
-
-
-# ---------------------------------------------------------------- refusals
-
-
-@pytest.mark.parametrize("bad", [-1e-9, -1, math.nan, math.inf, -math.inf, "half", None, [1.0, 2.0]])
-def test_impossible_levels_are_refused(bad: Any) -> None:
-    with pytest.raises(PrivacyError):
-        ApproximatePML(bad, 0.1)
-
-
-@pytest.mark.parametrize("bad", [0, 1, -0.1, 1.1, math.nan, math.inf, "half", None, [0.1, 0.2], True])
-def test_impossible_deltas_are_refused(bad: Any) -> None:
-    with pytest.raises(PrivacyError):
-        ApproximatePML(0.5, bad)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,22 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import designs as oracles
 
-from pmlopt import LDP, LIP, PML, MaximalLeakage, Mechanism, Prior
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    AllPriors,
+    ApproximatePML,
+    GuessLeakage,
+    MaximalAlphaLeakage,
+    MaximalLeakage,
+    Mechanism,
+    MutualInformation,
+    Prior,
+    RenyiPML,
+    SibsonLeakage,
+    design,
+)
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.arithmetic import integers, power_below
@@ -97,20 +114,54 @@ def test_relaxation_of_maximal_leakage_is_the_joint_linear_program(
     assert relaxed >= oracles.peak_support(case.prior.pmf, epsilon, case.gains, with_mass=True) - 1e-7
 
 
-@kinds
-@pytest.mark.parametrize("bad", [-1e-9, -1, math.nan, math.inf, -math.inf, "half", None, [1.0, -2.0]])
-def test_impossible_bounds_are_refused(kind: str, bad: Any) -> None:
-    with pytest.raises(PrivacyError):
-        oracles.bounded(kind, bad)
-    with pytest.raises(PrivacyError):
-        LIP(1.0, bad)
+IMPOSSIBLE = [-1e-9, -1, math.nan, math.inf, -math.inf, "half", None, [1.0, -2.0]]
+MADE: dict[str, Callable[[Any], Requirement]] = {
+    **{kind: partial(oracles.bounded, kind) for kind in oracles.KINDS},
+    "lip upper": lambda bad: LIP(1.0, bad),
+    "approximate": lambda bad: ApproximatePML(bad, 0.1),
+    "guesses": lambda bad: GuessLeakage(1, bad),
+    **{of.name: partial(of, 2.0) for of in (RenyiPML, SibsonLeakage, MaximalAlphaLeakage)},
+}
+"""Each of its bound in nats."""
+
+OTHERS: list[tuple[Callable[[Any], Requirement], list[Any]]] = [
+    (lambda bad: ApproximatePML(0.5, bad), [0, 1, -0.1, 1.1, math.nan, math.inf, "half", None, [0.1], True]),
+    (lambda bad: GuessLeakage(bad, 0.1), [0, 1.5, -1, math.nan, "two", None]),
+    *((lambda bad, of=of: of(bad, 0.3), [1, 0.5, -2, math.inf, math.nan, "two", None])
+      for of in (RenyiPML, SibsonLeakage, MaximalAlphaLeakage)),
+]  # fmt: skip
 
 
-def test_bounds_that_no_float_can_hold_are_refused() -> None:
-    for make in (LDP, lambda e: LIP(e, 1.0), lambda e: LIP(1.0, e)):
-        make(700)
+@pytest.mark.parametrize("kind", MADE)
+def test_impossible_bounds_are_refused(kind: str) -> None:
+    for bad in IMPOSSIBLE:
+        with pytest.raises(PrivacyError):
+            MADE[kind](bad)
+
+
+def test_impossible_orders_slacks_guesses_and_exponents_are_refused() -> None:
+    for make, every in OTHERS:
+        for bad in every:
+            with pytest.raises(PrivacyError):
+                make(bad)
+    for of in (LDP, lambda e: LIP(e, 1.0), lambda e: LIP(1.0, e)):
+        of(700)
         with pytest.raises(PrivacyError, match="700"):
-            make(700.1)
+            of(700.1)
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        RenyiPML(2, 0.5), RenyiPML(2, 0.5, over=AllPriors(2)), SibsonLeakage(2, 0.5),
+        MaximalAlphaLeakage(2, 0.5), GuessLeakage(1, 0.5), MaximalLeakage(0.5), ApproximatePML(0.5, 0.1),
+        ApproximatePML(0.5, 0.1) & PML(0.5),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_without_extreme_columns_sub_convex_utilities_are_refused(privacy: Requirement) -> None:
+    with pytest.raises(PrivacyError, match="sub-convex"):
+        design([0.5, 0.5], privacy, MutualInformation())
 
 
 @kinds
