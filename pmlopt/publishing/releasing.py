@@ -127,14 +127,16 @@ def write_release(
         with open_table(draft.data, draft.form) as table:
             delimiter = (table.form.delimiter if table.form else None) or ","
             draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
+            known: dict[str, str] = {}
             how: dict[str, Any] = {"keep": draft.kept, "drop_missing": draft.drop_missing, "seed": seed}
             if isinstance(table, FolderTable):
                 if draws is not None:
                     raise InputError("a ledger records the rows of one file: release the folder without it")
                 released = RELEASED
-                done, _ = apply_folder(
+                done, finished = apply_folder(
                     table, draft.releases, folder / released, executor=executor, beside=target, **how
                 )
+                known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
             else:
                 released = f"{RELEASED}{_ending(draft.data)}"
                 done = apply_columns(
@@ -146,7 +148,7 @@ def write_release(
         described = draft.described(released, delimiter, done.dropped, seed)
         for name, page in zip(REPORTS, pages(described, draft.made), strict=True):
             files.write_whole(folder / name, page)
-        described = replace(described, digests=digests_of(folder))
+        described = replace(described, digests=digests_of(folder, known))
         described.write(folder)
         if draws is not None and book is not None:
             draws.record(book)
