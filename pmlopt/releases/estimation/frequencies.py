@@ -324,7 +324,7 @@ class Estimate:
 
         Examples:
             >>> response = [[0.75, 0.25], [0.25, 0.75]]
-            >>> estimate(response, [600, 400]).bootstrap_interval().round(1)[0].tolist()
+            >>> estimate(response, [600, 400]).bootstrap_interval(samples=200).round(1)[0].tolist()
             [0.6, 0.8]
         """
         share = self.confidence if confidence is None else confidence_of(confidence)
