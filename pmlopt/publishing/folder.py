@@ -240,9 +240,8 @@ def whole_folder(
         yield draft
         draft.chmod(0o777 & ~umask())
         publish(draft, target)
-    except OSError as cause:
+    except BaseException as cause:
         shutil.rmtree(draft, ignore_errors=True)
-        raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(cause, OSError):
+            raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
         raise
