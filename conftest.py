@@ -7,6 +7,7 @@ It stands beside the package, whose doctests are tests, too.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,6 +17,8 @@ from cli.hostile import GOOD, write
 ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 
+sys.dont_write_bytecode = False  # or every worker, and every process that a test starts, compiles all anew
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 collect_ignore = ["tests/fuzzing/own.py"]
 """Its requirement may be defined once, and is where the file is imported by its full name."""

@@ -22,12 +22,13 @@ HEAVY = (
     "pmlopt/adapters/expressions.py",
     "pmlopt/adapters/measurements.py",
     "pmlopt/adapters/transformer.py",
+    "tests/adapters/test_engines.py",
     "tests/adapters/test_expressions.py",
     "tests/adapters/test_measurements.py",
     "tests/adapters/test_transformer.py",
     "tests/programs/test_time_limits.py",
 )
-"""Files that load scikit-learn, OpenDP or Polars, or declare dozens of large programs to have their cases."""
+"""Files that load scikit-learn, OpenDP, Polars or Dask, or declare dozens of programs for their cases."""
 
 LINE = re.compile(r"^\s*(\d+\.\d+)s (?:call|setup|teardown)\s+(\S.*?)\s*$", re.MULTILINE)
 

@@ -126,6 +126,8 @@ for utility in ("hamming", "absolute"):
     check(f"a small design: {utility}")
 heavy -= {"scipy"}
 heavy |= {"scipy.stats"}
+run("sweep", "--prior", "four.csv", "--epsilon", "0.5,1", "--utility", "absolute", "-o", "curve.csv")
+check("a small sweep")
 run("release", "people.csv", "--column", "c", "--epsilon", "0.5", "--utility", "absolute", "-o", "out")
 check("a release")
 run("check", "out")

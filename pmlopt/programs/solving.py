@@ -206,7 +206,10 @@ def certify(
 
 def check_name(name: object) -> None:
     """Raise a SolverUnavailableError for a name that no method of any kind has here."""
-    names = ["auto", *sorted({name for question in QUESTIONS for name in question.names} | set(installed()))]
+    own = {name for question in QUESTIONS for name in question.names}
+    if isinstance(name, str) and name.lower() in {"auto", *own}:
+        return  # without loading cvxpy to ask it
+    names = ["auto", *sorted(own | set(installed()))]
     if not isinstance(name, str) or name.lower() not in names:
         raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(names)}")
 

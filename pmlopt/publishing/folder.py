@@ -193,12 +193,17 @@ def joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> Attribute
     return attribute_levels(people[np.ix_(*rows)], [one for _, one in parts])
 
 
-def digests_of(folder: Path) -> dict[str, str]:
-    """The SHA-256 of each file of a folder but its description, by its name; of what is no file, its kind."""
+def digests_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The SHA-256 of each file of a folder but its description, by its name; of what is no file, its kind.
+
+    Args:
+        folder: with its files.
+        known: digests of files that were computed when they were written, by their names.
+    """
+    digests = known or {}
     found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
-    return {
-        path.relative_to(folder).as_posix(): _digest(path) for path in found if path != folder / DESCRIPTION
-    }
+    names = {path.relative_to(folder).as_posix(): path for path in found if path != folder / DESCRIPTION}
+    return {name: digests.get(name) or _digest(path) for name, path in names.items()}
 
 
 def _digest(path: Path) -> str:
@@ -235,9 +240,8 @@ def whole_folder(
         yield draft
         draft.chmod(0o777 & ~umask())
         publish(draft, target)
-    except OSError as cause:
+    except BaseException as cause:
         shutil.rmtree(draft, ignore_errors=True)
-        raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
-    except BaseException:
-        shutil.rmtree(draft, ignore_errors=True)
+        if isinstance(cause, OSError):
+            raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
         raise

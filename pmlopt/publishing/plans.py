@@ -25,7 +25,7 @@ from pmlopt.model.uncertainty import confidence_ball
 from pmlopt.model.utility import Utility, as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
-from pmlopt.publishing.draft import Columns, Made
+from pmlopt.publishing.releasing import Columns, Made
 
 MOST_SINGLE = 50
 """People of whom each may have a value of their own; a column of more such values is an id, and no letter."""

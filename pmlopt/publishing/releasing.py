@@ -1,28 +1,145 @@
-"""Columns of a data file released into a folder that others can check."""
+"""Columns of a data file released into a folder that others can check; before that, what it will tell."""
 
 from __future__ import annotations
 
+import math
 import os
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from pmlopt.core import files
+from pmlopt.core.arrays import IntArray, Label, Positions, nonnegative, said
 from pmlopt.core.files import rename
-from pmlopt.data.tables.reading import PARQUET_ENDINGS, FolderTable, open_table
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.secret import Secret
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
+from pmlopt.data.tables.counting import pairs_in
+from pmlopt.data.tables.reading import PARQUET_ENDINGS, FolderTable, column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.data.tables.writing import ARROW_ENDINGS
 from pmlopt.errors import InputError, PrivacyError
-from pmlopt.publishing.draft import Columns, Made, ReleaseDraft, drafted
-from pmlopt.publishing.folder import MECHANISMS, RELEASED, REPORTS, ReleaseFile, digests_of, whole_folder
+from pmlopt.programs.result import Result
+from pmlopt.publishing.folder import (
+    FORMAT,
+    MECHANISMS,
+    RELEASED,
+    REPORTS,
+    SYSTEM,
+    InClear,
+    Part,
+    ReleaseFile,
+    digests_of,
+    joint_levels,
+    whole_folder,
+)
 from pmlopt.publishing.page import pages
-from pmlopt.releases.applying import apply_columns
+from pmlopt.releases.applying import apply_columns, input_codes
+from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear
+from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.folders import apply_folder
+from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.recorded import RecordedDraws
+from pmlopt.releases.recorded import RecordedDraws, levels_planned
+from pmlopt.verification.verifying import load, trusted_mechanism
+
+Columns: TypeAlias = str | tuple[str, ...]
+Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class ReleaseDraft:
+    """A release that has not been drawn: what it will tell of whom.
+
+    Attributes:
+        data: the data file or frame.
+        releases: the mechanisms with their columns.
+        made: each as it is saved: a `Result` has its certificate.
+        kept, dropped: the other columns.
+        people: how many people have each tuple of letters: (N_1, ..., N_k) counts.
+        same_people: whether they are those whose data are released.
+        rows: how many rows are released.
+        levels: what all releases leak together, and about each part.
+        in_clear: what the kept columns tell, each by itself, and then all of them.
+        total: the largest joint level that is allowed; None for any.
+        ledger: the file of the ledger that records the release, if there is one.
+        who: the column with the numbers of its people; None where the rows are all, in order.
+        title: in the releaser's words.
+    """
+
+    data: Any
+    releases: tuple[ColumnRelease, ...]
+    made: tuple[Mechanism | Result[Any], ...]
+    kept: tuple[str, ...]
+    dropped: tuple[str, ...]
+    people: IntArray
+    same_people: bool
+    rows: int
+    levels: AttributeLevels
+    in_clear: tuple[InClear, ...]
+    total: float | None = None
+    ledger: str | os.PathLike[str] | None = None
+    who: str | None = None
+    title: str = ""
+    drop_missing: bool = False
+    form: CsvForm | None = None
+
+    def __repr__(self) -> str:
+        """The columns and their joint level, and none of the data."""
+        names = said(name for one in self.releases for name in one.columns)
+        return f"<ReleaseDraft of {names}: {self.levels.together:.6g} nats together>"
+
+    def by_ledger(self) -> tuple[Ledger, bool, float] | None:
+        """The ledger, whether it allows the release, and the level in nats that a person's may come to."""
+        if self.ledger is None:
+            return None
+        book = Ledger.load(self.ledger)
+        with open_table(self.data, self.form) as table:
+            return book, *levels_planned(book, self.releases, table, self.who)
+
+    def described(
+        self, name: str = "released.csv", delimiter: str = ",", left_out: int = 0, seed: int | None = None
+    ) -> ReleaseFile:
+        """What `release.json` says, but for the digests; nothing of it depends on the draws."""
+        from pmlopt import __version__
+
+        places = np.argwhere(self.people > 0)
+        inputs = [release.mechanism.inputs for release in self.releases]
+        names = file_names(self.releases)
+        return ReleaseFile(
+            format=FORMAT,
+            title=self.title,
+            version=__version__,
+            data=name,
+            delimiter=delimiter,
+            rows=self.rows,
+            left_out=left_out,
+            random=SYSTEM if seed is None else "a seed, for tests only",
+            parts=tuple(
+                Part(release.columns, f"{MECHANISMS}/{file}.json", alone, with_all)
+                for release, file, alone, with_all in zip(
+                    self.releases, names, self.levels.alone, self.levels.each, strict=True
+                )
+            ),
+            together=self.levels.together,
+            total=self.total,
+            kept=self.kept,
+            dropped=self.dropped,
+            in_clear=self.in_clear,
+            same_people=self.same_people,
+            letters=tuple(
+                tuple(letters[place] for letters, place in zip(inputs, row, strict=True))
+                for row in places.tolist()
+            ),
+            people=tuple(int(self.people[tuple(row)]) for row in places),
+            digests={},
+        )
 
 
 def release(
@@ -83,9 +200,33 @@ def release(
         >>> draft  # log 2
         <ReleaseDraft of ill: 0.693147 nats together>
     """
-    draft = drafted(
-        data, mechanisms, keep=keep, drop=drop, total=total, law=law, ledger=ledger, who=who,
-        drop_missing=drop_missing, title=title, form=form,
+    given = {(name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()}
+    if not given:
+        raise InputError("nothing is released: give a mechanism for at least one column")
+    made = tuple(map(_named, given.values()))
+    matrices = tuple(one if isinstance(one, Mechanism) else one.mechanism for one in made)
+    releases = tuple(map(ColumnRelease, matrices, given))
+    with open_table(data, form) as table:
+        check_named(table.names, [name for names in given for name in names], keep, drop, table.where)
+    written = [name for one in releases for name, _ in one.released]
+    if len({*written, *keep}) < len(written) + len(keep):
+        raise InputError(f"two of the columns that are written have one name: {said([*written, *keep], 9)}")
+    if who is not None and ledger is None:
+        raise InputError("who names the people of a ledger: give the ledger too")
+    if ledger is not None and drop_missing:
+        raise InputError("a ledger has a row for each person in it: leave no row out for a missing cell")
+    largest = None if total is None else nonnegative(total, "the total", InputError)
+    of_data, beside = _counted(data, releases, keep, drop_missing, form)
+    people = of_data if law is None else _counted(law, releases, (), drop_missing, form)[0]
+    strange = np.argwhere((of_data > 0) & (people == 0))
+    if len(strange):
+        letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
+        raise InputError(f"{said(letters)} is in the data, and never in the law: give one with all of them")
+    draft = ReleaseDraft(
+        data, releases, made, tuple(keep), tuple(drop), people, law is None, int(of_data.sum()),
+        joint_levels(people, matrices),
+        tuple(_in_clear(names, counts, matrices) for names, counts in beside.items()),
+        largest, ledger, who, title, drop_missing, form,
     )  # fmt: skip
     if target is not None:
         write_release(draft, target, seed, executor)
@@ -127,14 +268,16 @@ def write_release(
         with open_table(draft.data, draft.form) as table:
             delimiter = (table.form.delimiter if table.form else None) or ","
             draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
+            known: dict[str, str] = {}
             how: dict[str, Any] = {"keep": draft.kept, "drop_missing": draft.drop_missing, "seed": seed}
             if isinstance(table, FolderTable):
                 if draws is not None:
                     raise InputError("a ledger records the rows of one file: release the folder without it")
                 released = RELEASED
-                done, _ = apply_folder(
+                done, finished = apply_folder(
                     table, draft.releases, folder / released, executor=executor, beside=target, **how
                 )
+                known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
             else:
                 released = f"{RELEASED}{_ending(draft.data)}"
                 done = apply_columns(
@@ -146,14 +289,103 @@ def write_release(
         described = draft.described(released, delimiter, done.dropped, seed)
         for name, page in zip(REPORTS, pages(described, draft.made), strict=True):
             files.write_whole(folder / name, page)
-        described = replace(described, digests=digests_of(folder))
+        described = replace(described, digests=digests_of(folder, known))
         described.write(folder)
         if draws is not None and book is not None:
             draws.record(book)
     return described
 
 
+def _named(made: Made) -> Mechanism | Result[Any]:
+    """A mechanism, or the result that it comes with; outputs that nobody named become y0, y1, ..."""
+    if isinstance(made, str | os.PathLike):
+        trusted_mechanism(made)  # refuses a file that claims what is false
+        return _named(load(made))
+    mechanism = made if isinstance(made, Mechanism) else getattr(made, "mechanism", None)
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, OrbitMechanism):
+        raise InputError(f"{made!r:.60} is no mechanism on letters that are listed, nor a result with one")
+    if not isinstance(mechanism.outputs, Positions):
+        return made
+    named = Mechanism(mechanism.matrix, mechanism.inputs, [f"y{k}" for k in range(len(mechanism.outputs))])
+    if isinstance(made, Mechanism):
+        return named
+    return replace(made, certificate=replace(made.certificate, mechanism=named))
+
+
+def check_named(
+    names: Sequence[str], released: Sequence[str], keep: Sequence[str], drop: Sequence[str], where: object
+) -> None:
+    """Complain unless every column of a table is named once: as released, kept or dropped.
+
+    Raises:
+        InputError: one is not, or is named twice, or is not there.
+    """
+    said = Counter([*released, *keep, *drop])
+    for name, times in said.items():
+        column_place(names, name, where)
+        if times > 1:
+            raise InputError(f"the column {name!r} is named {times} times: release it, keep it, or drop it")
+    left = [name for name in names if name not in said]
+    if left:
+        raise InputError(
+            f"{where}: nothing is said of the column{'s' if len(left) > 1 else ''} "
+            f"{', '.join(map(repr, left))}: release, keep (in clear) or drop each"
+        )
+
+
+def _counted(
+    data: Any,
+    releases: Sequence[ColumnRelease],
+    keep: Sequence[str],
+    drop_missing: bool,
+    form: CsvForm | None,
+) -> tuple[IntArray, dict[tuple[str, ...], Counter[tuple[Label, Label]]]]:
+    """How often each tuple of letters occurs, and beside each value of the kept columns."""
+    shape = [len(one.mechanism.inputs) for one in releases]
+    check_size(math.prod(shape))
+    people = np.zeros(int(np.prod(shape)), dtype=np.int64)
+    groups = [(name,) for name in keep] + ([tuple(keep)] if len(keep) > 1 else [])
+    beside: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {names: Counter() for names in groups}
+    with open_table(data, form) as table:
+        places = {names: [column_place(table.names, one, table.where) for one in names] for names in groups}
+        for batch, codes in input_codes(table, releases, drop_missing):
+            whole = np.logical_and.reduce([code >= 0 for code in codes])
+            tuples = np.ravel_multi_index([np.maximum(code, 0) for code in codes], shape)
+            people += np.bincount(tuples[whole], minlength=len(people))
+            for names, counts in beside.items():
+                counts.update(pairs_in(batch, places[names], np.where(whole, tuples, -1)))
+    if not people.any():
+        raise InputError("there is no row without a missing cell: nothing can be released")
+    return people.reshape(shape), beside
+
+
+def _in_clear(
+    names: tuple[str, ...], counts: Mapping[tuple[Label, Label], int], matrices: Sequence[Mechanism]
+) -> InClear:
+    """What some columns in clear tell of the tuple of letters, alone and beside the release."""
+    joint = Secret.from_counts(counts)
+    rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), [len(one.inputs) for one in matrices])
+    outcomes = int(np.prod([len(one.outputs) for one in matrices]))
+    beside = None
+    if len(joint.labels) * outcomes <= LARGEST_PRODUCT:
+        whole = product_of_rows([one.matrix[own] for own, one in zip(rows, matrices, strict=True)])
+        beside = level_beside(joint, Mechanism(whole, joint.labels))
+    return InClear(names, len(joint.values), level_in_clear(joint), beside)
+
+
 def _ending(data: Any) -> str:
     """Released rows keep the format of the data, and are CSV where they came from memory."""
     ending = Path(os.fspath(data)).suffix.lower() if isinstance(data, str | os.PathLike) else ""
     return ending if ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS) else ".csv"
+
+
+def file_names(releases: Sequence[ColumnRelease]) -> list[str]:
+    """A name for the file of each mechanism, which any system takes, and which differ."""
+    found: list[str] = []
+    for release in releases:
+        plain = "".join(one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns))
+        name, number = plain[:60] or "column", 2
+        while name.lower() in [other.lower() for other in found]:
+            name, number = f"{plain[:60]}-{number}", number + 1
+        found.append(name)
+    return found

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from pmlopt.library import load_all
+
+LIBRARY = load_all()
+"""Every problem of the library, read once."""
+
 
 def _file(title: str, builder: str, params: str, value: str = "", basis: str = "derived") -> str:
     """A problem file with these lines of parameters, and with what is expected where a value is given."""

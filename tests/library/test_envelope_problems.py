@@ -5,14 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from commands import run
-from library.problem_files import ENVELOPE
+from library.problem_files import ENVELOPE, LIBRARY
 
 from pmlopt import envelope, envelope_design
-from pmlopt.library import load_all
 from pmlopt.programs import failure_after_processing
 
 BUILDERS = (envelope, failure_after_processing, envelope_design)
-ALL = [instance for instance in load_all() if instance.builder in BUILDERS]
+ALL = [instance for instance in LIBRARY if instance.builder in BUILDERS]
 
 
 def test_all_questions_are_in_the_library() -> None:

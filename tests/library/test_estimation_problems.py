@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import write
-from library.problem_files import ESTIMATION
+from library.problem_files import ESTIMATION, LIBRARY
 from oracles.columns import extreme_columns
 from oracles.estimation import least_error
 
 from pmlopt import EstimationError, solve
 from pmlopt.errors import PmloptError
-from pmlopt.library import Instance, load, load_all
+from pmlopt.library import Instance, load
 from pmlopt.library.closed_values import closed_form
 from pmlopt.programs.estimation.program import EstimationDesign
 
-ALL = [one for one in load_all() if isinstance(one.arguments.get("utility"), EstimationError)]
+ALL = [one for one in LIBRARY if isinstance(one.arguments.get("utility"), EstimationError)]
 
 
 @pytest.mark.parametrize("instance", ALL, ids=lambda instance: instance.id)

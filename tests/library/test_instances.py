@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import write
-from library.problem_files import DESIGN, LEAST, PRIVACY, WORST
+from library.problem_files import DESIGN, LEAST, LIBRARY, PRIVACY, WORST
 from oracles import columns as column_oracles
 from oracles import ratio_bounds
 from oracles.constraints import inequalities
@@ -38,7 +38,7 @@ from pmlopt import (
 )
 from pmlopt.data.symmetry import SymmetricPrior
 from pmlopt.errors import FileFormatError, InstanceError
-from pmlopt.library import RELATIONS, Instance, find, library, load, load_all
+from pmlopt.library import RELATIONS, Instance, find, library, load
 from pmlopt.library.closed_values import closed_form
 from pmlopt.model.privacy import Conjunction, Requirement
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
@@ -49,7 +49,7 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.worst_case.program import BestWorstCase
 
-ALL = load_all()
+ALL = LIBRARY
 PROGRAMS = [
     instance
     for instance in ALL

@@ -9,15 +9,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run, write
-from library.problem_files import RECORD
+from library.problem_files import LIBRARY, RECORD
 from oracles import records as records_oracle
 
 from pmlopt import Mechanism, queries, record_leakage, solve
 from pmlopt.errors import InstanceError, SolverUnavailableError
-from pmlopt.library import Instance, load, load_all
+from pmlopt.library import Instance, load
 from pmlopt.programs.record_leakage.program import RecordLeakage
 
-ALL = [instance for instance in load_all() if instance.builder is record_leakage]
+ALL = [instance for instance in LIBRARY if instance.builder is record_leakage]
 
 
 def asked(instance: Instance) -> RecordLeakage:

@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from commands import run, write
-from library.problem_files import TRADEOFF
+from library.problem_files import LIBRARY, TRADEOFF
 
 from pmlopt import Mechanism, closed_forms, distortion_leakage, leakage_distortion, queries, solve
 from pmlopt.errors import InstanceError, SolverUnavailableError
-from pmlopt.library import Instance, load, load_all
+from pmlopt.library import Instance, load
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 
-ALL = [instance for instance in load_all() if instance.builder in (leakage_distortion, distortion_leakage)]
+ALL = [instance for instance in LIBRARY if instance.builder in (leakage_distortion, distortion_leakage)]
 
 
 def asked(instance: Instance) -> TradeoffProgram:

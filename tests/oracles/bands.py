@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from oracles.designs import FloatArray
-from scipy.optimize import linprog
+from oracles.designs import FloatArray, linear_program
 
 from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.model.privacy import Requirement
@@ -19,8 +18,6 @@ KINDS = ("pml", "ldp", "lip", "ball", "other centre", "all by ball", "mass", "al
 
 FLOORED = ("ball", "mass", "box")
 """Those whose lower end is a scalar of its own."""
-
-_TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,19 +110,8 @@ def least_cost(shape: Shape, costs: FloatArray, epsilon: float, lower: float = 1
         floor = math.exp(-lower) * np.kron(np.tile(shape.prior, (n, 1)), np.eye(m)) - np.eye(n * m)
         rows = np.vstack([rows, np.hstack([floor, np.zeros((n * m, m))])])
     sums = np.hstack([np.kron(np.eye(n), np.ones((1, m))), np.zeros((n, m))])
-    for options in (_TIGHT, {**_TIGHT, "presolve": False}):
-        answer = linprog(
-            np.concatenate([costs.ravel(), np.zeros(m)]),
-            A_ub=rows,
-            b_ub=np.zeros(len(rows)),
-            A_eq=sums,
-            b_eq=np.ones(n),
-            method="highs",
-            options=options,
-        )
-        if answer.status == 0:
-            return float(answer.fun)
-    raise AssertionError(answer.message)
+    cost = np.concatenate([costs.ravel(), np.zeros(m)])
+    return float(linear_program(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n)).fun)
 
 
 def support(shape: Shape, costs: FloatArray, keep: float) -> float:
@@ -134,19 +120,9 @@ def support(shape: Shape, costs: FloatArray, keep: float) -> float:
     tops = np.hstack([np.eye(n), -np.ones((n, 1))])
     means = np.hstack([-shape.laws, np.full((k, 1), keep)])
     mean = np.append(shape.prior, 0.0)[None, :]
-    for options in (_TIGHT, {**_TIGHT, "presolve": False}):
-        answer = linprog(
-            np.append(-costs, 0.0),
-            A_ub=np.vstack([tops, means]),
-            b_ub=np.zeros(n + k),
-            A_eq=mean,
-            b_eq=[1.0],
-            method="highs",
-            options=options,
-        )
-        if answer.status == 0:
-            return -float(answer.fun)
-    raise AssertionError(answer.message)
+    rows = np.vstack([tops, means])
+    answer = linear_program(np.append(-costs, 0.0), A_ub=rows, b_ub=np.zeros(n + k), A_eq=mean, b_eq=[1.0])
+    return -float(answer.fun)
 
 
 def outside(band: Block, matrix: FloatArray) -> float:
@@ -166,15 +142,6 @@ def outside(band: Block, matrix: FloatArray) -> float:
     if band.floored:
         rows += [np.append(-np.kron(place, band.lower), 0.0) for place in np.eye(m)]
         limits = np.concatenate([limits, np.zeros(m)])
-    answer = linprog(
-        np.append(np.zeros(m * k), 1.0),
-        A_ub=np.array(rows),
-        b_ub=limits,
-        A_eq=np.array(means) if means else None,
-        b_eq=right if means else None,
-        bounds=(None, None),
-        method="highs",
-        options=_TIGHT,
-    )
-    assert answer.status == 0
-    return float(answer.fun)
+    equal = {"A_eq": np.array(means), "b_eq": right} if means else {}
+    cost = np.append(np.zeros(m * k), 1.0)
+    return float(linear_program(cost, A_ub=np.array(rows), b_ub=limits, bounds=(None, None), **equal).fun)

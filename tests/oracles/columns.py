@@ -11,7 +11,6 @@ import numpy as np
 from hypothesis import strategies as st
 from oracles import designs as oracles
 from oracles.designs import FloatArray
-from scipy.optimize import linprog
 from scipy.special import xlogy
 
 from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, SubConvex
@@ -67,12 +66,8 @@ def best_weights(p: FloatArray, lifts: FloatArray, worths: FloatArray) -> Optimu
 
 
 def _best_weights(p: FloatArray, lifts: FloatArray, worths: FloatArray) -> Optimum:
-    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    for options in (tight, {**tight, "presolve": False}):
-        answer = linprog(-worths, A_eq=lifts, b_eq=np.ones(len(p)), method="highs", options=options)
-        if answer.status == 0:
-            return Optimum(-float(answer.fun), lifts, answer.x, -np.asarray(answer.eqlin.marginals) / p)
-    raise AssertionError(answer.message)
+    answer = oracles.linear_program(-worths, A_eq=lifts, b_eq=np.ones(len(p)))
+    return Optimum(-float(answer.fun), lifts, answer.x, -np.asarray(answer.eqlin.marginals) / p)
 
 
 def extreme_columns(p: FloatArray, privacy: Requirement) -> FloatArray:

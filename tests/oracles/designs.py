@@ -33,8 +33,8 @@ class Optimum:
 # ---------------------------------------------------------------- the dense linear programs
 
 
-def _linprog(cost: FloatArray, **constraints: Any) -> Any:
-    """The optimum of an LP that has one; presolve calls a few tight ones infeasible, so twice."""
+def linear_program(cost: FloatArray, **constraints: Any) -> Any:
+    """The optimum of a linear program that has one; presolve calls a few tight ones infeasible, so twice."""
     for options in (_TIGHT, {**_TIGHT, "presolve": False}):
         answer = linprog(cost, **constraints, method="highs", options=options)
         if answer.status == 0:
@@ -43,39 +43,20 @@ def _linprog(cost: FloatArray, **constraints: Any) -> Any:
 
 
 def pml_rows(p: FloatArray, m: int, epsilon: float) -> FloatArray:
-    """`e^-eps P[x,y] - sum_i p[i] P[i,y] <= 0`, N^2 M coefficients."""
-    n = len(p)
-    rows = np.zeros((n, m, n, m))
-    for x in range(n):
-        for y in range(m):
-            rows[x, y, :, y] -= p
-            rows[x, y, x, y] += np.exp(-epsilon)
-    return rows.reshape(n * m, n * m)
+    """`e^-eps P[x,y] - sum_i p[i] P[i,y] <= 0` for each x and y, N^2 M coefficients of the matrix by rows."""
+    return np.kron(np.exp(-epsilon) * np.eye(len(p)) - p, np.eye(m))
 
 
 def ldp_rows(p: FloatArray, m: int, epsilon: float) -> FloatArray:
-    """`e^-eps P[x,y] - P[z,y] <= 0` for each pair x, z."""
-    n = len(p)
-    rows = []
-    for x in range(n):
-        for z in range(n):
-            for y in range(m):
-                row = np.zeros((n, m))
-                row[z, y] -= 1.0
-                row[x, y] += np.exp(-epsilon)
-                rows.append(row.ravel())
-    return np.array(rows)
+    """`e^-eps P[x,y] - P[z,y] <= 0` for each pair x, z and each y."""
+    letters = np.eye(len(p))
+    own, other = np.repeat(letters, len(p), axis=0), np.tile(letters, (len(p), 1))
+    return np.kron(np.exp(-epsilon) * own - other, np.eye(m))
 
 
 def lip_rows(p: FloatArray, m: int, lower: float, upper: float) -> FloatArray:
     """`e^-lower q[y] <= P[x,y] <= e^upper q[y]`."""
-    n = len(p)
-    rows = np.zeros((n, m, n, m))
-    for x in range(n):
-        for y in range(m):
-            rows[x, y, :, y] += np.exp(-lower) * p
-            rows[x, y, x, y] -= 1.0
-    return np.vstack([pml_rows(p, m, upper), rows.reshape(n * m, n * m)])
+    return np.vstack([pml_rows(p, m, upper), np.kron(np.exp(-lower) * p - np.eye(len(p)), np.eye(m))])
 
 
 def optimum(
@@ -99,7 +80,7 @@ def optimum(
         right = np.concatenate([right, extra_right])
     equal = np.hstack([np.kron(np.eye(n), np.ones((1, m))), np.zeros((n, more))])
     cost = np.concatenate([-(p[:, None] * gains).ravel(), np.zeros(more)])
-    answer = _linprog(cost, A_ub=rows, b_ub=right, A_eq=equal, b_eq=np.ones(n))
+    answer = linear_program(cost, A_ub=rows, b_ub=right, A_eq=equal, b_eq=np.ones(n))
     matrix = np.asarray(answer.x[: n * m]).reshape(n, m)
     return Optimum(-float(answer.fun), matrix, -np.asarray(answer.eqlin.marginals) / p)
 
@@ -136,7 +117,7 @@ def support(p: FloatArray, requirement: Requirement, gains: FloatArray) -> float
     rows = _column_rows(p, 1, requirement)
     best = -np.inf
     for column in gains.T:
-        answer = _linprog(-p * column, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=p[None, :], b_eq=[1.0])
+        answer = linear_program(-p * column, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=p[None, :], b_eq=[1.0])
         best = max(best, -float(answer.fun))
     return best
 
@@ -146,7 +127,7 @@ def peak_support(p: FloatArray, epsilon: float, gains: FloatArray, with_mass: bo
     n, m = gains.shape
     rows, right, more = _peak_rows(n, m, min(epsilon, float(np.log(n))))
     mass = np.concatenate([np.repeat(p, m), np.zeros(more)])[None, :]
-    answer = _linprog(
+    answer = linear_program(
         np.concatenate([-(p[:, None] * gains).ravel(), np.zeros(more)]),
         A_ub=rows,
         b_ub=right,

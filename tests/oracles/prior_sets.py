@@ -12,23 +12,16 @@ from typing import Any
 import numpy as np
 from oracles import designs as oracles
 from oracles.designs import FloatArray
-from scipy.optimize import linprog
 
 from pmlopt import AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.model.uncertainty import PriorSet
 
 Exact = Sequence[Fraction]
 
-_TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-
 
 def _least(cost: FloatArray, **constraints: Any) -> float:
-    """The optimum of an LP in non-negative variables; presolve calls a few tight ones infeasible: twice."""
-    for options in (_TIGHT, {**_TIGHT, "presolve": False}):
-        answer = linprog(cost, **constraints, method="highs", options=options)
-        if answer.status == 0:
-            return float(answer.fun)
-    raise AssertionError(answer.message)
+    """The optimum of a linear program in non-negative variables."""
+    return float(oracles.linear_program(cost, **constraints).fun)
 
 
 @dataclass(frozen=True, eq=False)
@@ -194,13 +187,7 @@ def _solved(rows: Sequence[Exact], right: Exact) -> list[Fraction] | None:
 
 def robust_rows(corners: FloatArray, m: int, epsilon: float) -> FloatArray:
     """`e^-eps P[x,y] - <Q, P[:,y]> <= 0` for each letter x, output y and corner Q."""
-    count, n = corners.shape
-    rows = np.zeros((count, n, m, n, m))
-    for x in range(n):
-        for y in range(m):
-            rows[:, x, y, :, y] -= corners
-            rows[:, x, y, x, y] += math.exp(-epsilon)
-    return rows.reshape(count * n * m, n * m)
+    return np.vstack([oracles.pml_rows(corner, m, epsilon) for corner in corners])
 
 
 # ---------------------------------------------------------------- random sets

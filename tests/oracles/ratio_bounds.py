@@ -9,8 +9,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from oracles.designs import FloatArray
-from scipy.optimize import linprog
+from oracles.designs import FloatArray, linear_program
 
 from pmlopt import LDP, LIP, GainLeakage, MetricPrivacy, Prior, Pufferfish, RatioBound
 from pmlopt.model.privacy import Requirement
@@ -111,13 +110,8 @@ def best_gain(p: FloatArray, pairs: Pairs, gains: FloatArray) -> float:
     rows = np.vstack(
         [np.kron((up - down) / u, np.eye(m)) for (up, down), u in zip(pairs, units, strict=True)]
     )
-    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    answer = linprog(
-        -(p[:, None] * gains).ravel(), A_ub=rows, b_ub=np.zeros(len(rows)),
-        A_eq=np.kron(np.eye(n), np.ones(m)), b_eq=np.ones(n), method="highs", options=tight,
-    )  # fmt: skip
-    assert answer.status == 0, answer.message
-    return -float(answer.fun)
+    sums, cost = np.kron(np.eye(n), np.ones(m)), -(p[:, None] * gains).ravel()
+    return -float(linear_program(cost, A_ub=rows, b_ub=np.zeros(len(rows)), A_eq=sums, b_eq=np.ones(n)).fun)
 
 
 def extreme_columns(p: FloatArray, pairs: Pairs) -> FloatArray:

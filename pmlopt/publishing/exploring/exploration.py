@@ -164,18 +164,7 @@ class _Kept:
 
     def point(self, point: Point, whole: bool) -> dict[str, Any]:
         numbers = {name: _finite(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
-        return {
-            "at": point.at,
-            **numbers,
-            "status": point.status,
-            "promise": point.promise,
-            "meanings": list(point.meanings),
-            "facts": [list(fact) for fact in point.facts],
-            "warnings": list(point.warnings),
-            "command": point.command,
-            "python": point.python,
-            "parts": [self.part(part, whole) for part in point.parts],
-        }
+        return {**vars(point), **numbers, "parts": [self.part(part, whole) for part in point.parts]}
 
     def part(self, part: Part, whole: bool) -> dict[str, Any]:
         return {

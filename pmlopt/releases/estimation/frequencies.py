@@ -67,9 +67,7 @@ def observed(
     if (counts is None) == (released is None):
         raise InputError("give the counts of the outputs or the released column: one of the two")
     if released is not None:
-        people = column(released, "the released values", InputError)
-        places = places_of(people, mechanism.outputs, "the released values", MechanismError)
-        seen = whole_counts(np.bincount(places, minlength=len(mechanism.outputs)), 1)
+        seen = whole_counts(np.bincount(_places(mechanism, released), minlength=len(mechanism.outputs)), 1)
         named = True
     else:
         found = vector(counts, "the counts", MechanismError)
@@ -83,6 +81,12 @@ def observed(
             "never emits it: these counts are of another mechanism"
         )
     return seen
+
+
+def _places(mechanism: Mechanism, released: Iterable[Label]) -> list[int]:
+    """The place of each person's output among those of a mechanism."""
+    people = column(released, "the released values", InputError)
+    return places_of(people, mechanism.outputs, "the released values", MechanismError)
 
 
 def _check_told_apart(mechanism: Mechanism) -> None:
@@ -324,7 +328,7 @@ class Estimate:
 
         Examples:
             >>> response = [[0.75, 0.25], [0.25, 0.75]]
-            >>> estimate(response, [600, 400]).bootstrap_interval().round(1)[0].tolist()
+            >>> estimate(response, [600, 400]).bootstrap_interval(samples=200).round(1)[0].tolist()
             [0.6, 0.8]
         """
         share = self.confidence if confidence is None else confidence_of(confidence)
@@ -532,8 +536,7 @@ def _weighted(
     """(M,) weighted counts of as many people as tell as much, how many they are, and the sum of weights."""
     if released is None:
         raise InputError("weights are of people: give the released column by `released`, not the counts")
-    places = places_of(column(released, "the released values", InputError), mechanism.outputs,
-                       "the released values", MechanismError)  # fmt: skip
+    places = _places(mechanism, released)
     each = float_array(weights, 1, "the weights", PriorError)
     if len(each) != len(places):
         raise PriorError(f"there are {len(each)} weights for {len(places)} people: give one for each")

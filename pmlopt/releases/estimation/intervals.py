@@ -136,37 +136,45 @@ def exact_intervals(
 
     Source: [clopper1934confidence]; [boyd2004convex, Section 5.2] (the bound by duality).
     """
+    from scipy import sparse
+
+    from pmlopt.solvers import highs
+
     occurs = matrix.max(axis=0) > 0
-    columns = matrix[:, occurs]
+    columns, n = matrix[:, occurs], len(matrix)
     box = confidence_box([int(count) for count in counts[occurs]], 1 - confidence)
+    system = sparse.csc_array(np.vstack([columns.T, np.ones(n)]))
+    solver = highs.loaded(
+        highs.columnwise(
+            np.zeros(n),
+            (0.0, 1.0),
+            (np.append(box.lower, 1.0), np.append(box.upper, 1.0)),
+            (system.indptr, system.indices, system.data),
+        ),
+        highs.RESTARTED,
+    )
+
+    def highest(combination: FloatArray, estimate: FloatArray) -> float:
+        """A proved upper end of one combination."""
+        solver.changeColsCost(n, np.arange(n, dtype=np.int32), -combination)
+        solver.run()
+        duals = np.array(solver.getSolution().row_dual)
+        candidates = [estimate, np.zeros(len(estimate))]  # the latter: no frequencies give more
+        if len(duals) == len(estimate) + 1 and np.isfinite(duals).all():
+            candidates.append(-duals[:-1])
+        return min(
+            float(
+                (combination - columns @ v).max()
+                + box.upper @ np.maximum(v, 0)
+                - box.lower @ np.maximum(-v, 0)
+            )
+            for v in candidates
+        )
+
     return np.array([
-        (-_highest(columns, -row, -weight[occurs], box.lower, box.upper),
-         _highest(columns, row, weight[occurs], box.lower, box.upper))
-        for row, weight in zip(combinations, weights, strict=True)
+        (-highest(-row, -weight), highest(row, weight))
+        for row, weight in zip(combinations, weights[:, occurs], strict=True)
     ])  # fmt: skip
-
-
-def _highest(
-    matrix: FloatArray, combination: FloatArray, weights: FloatArray, lower: FloatArray, upper: FloatArray
-) -> float:
-    """A proved upper end of one combination."""
-    from scipy.optimize import linprog
-
-    solved = linprog(
-        -combination,
-        A_ub=np.vstack([matrix.T, -matrix.T]),
-        b_ub=np.concatenate([upper, -lower]),
-        A_eq=np.ones((1, len(combination))),
-        b_eq=[1.0],
-        method="highs",
-    )
-    candidates = [weights, np.zeros(len(upper))]  # the latter proves that no frequencies give more
-    if solved.status == 0:
-        candidates.append((-solved.ineqlin.marginals).reshape(2, -1).T @ [1.0, -1.0])
-    return min(
-        float((combination - matrix @ v).max() + upper @ np.maximum(v, 0) - lower @ np.maximum(-v, 0))
-        for v in candidates
-    )
 
 
 FEWEST_EXPECTED = 5.0

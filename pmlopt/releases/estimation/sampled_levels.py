@@ -417,24 +417,33 @@ class _Tail:
         return binomial_intervals(self.seen, self.missed, tail)[0 if self.upward else 1]
 
     def span(self, budget: float) -> tuple[FloatArray, FloatArray]:
-        """(m,) least and largest q that are looked at: further out one tail exceeds the budget."""
+        """(m,) least and largest q that are looked at: further out one tail exceeds the budget, or q is 0."""
         end = self.furthest(math.exp(-budget))
-        return (end, np.ones_like(end)) if self.upward else (np.zeros_like(end), end)
+        return (end, np.ones_like(end)) if self.upward else (2.0 ** -(_STEPS + HALVINGS) * end, end)
 
     def where_slope(
         self, log_slope: FloatArray, span: tuple[FloatArray, FloatArray], elastic: bool = False
     ) -> FloatArray:
         """(m,) the q in a span at which `|d log T / d q|`, or q times it, has a logarithm, or the nearest.
 
-        By Newton's method, kept within an interval that shrinks.
+        By Newton's method, kept within an interval that shrinks; where even an end of the span is not far
+        enough, it is that end.
         """
-        low, high = span
+        sign = 1.0 if self.upward else -1.0
+
+        def missing(q: FloatArray) -> FloatArray:
+            """Positive where q is to grow."""
+            with np.errstate(divide="ignore"):
+                return sign * (self.log_slope(q) + (np.log(q) if elastic else 0.0) - log_slope)
+
+        least, most = span
+        low, high = np.where(missing(most) > 0, most, least), np.where(missing(least) <= 0, least, most)
         q = (low + high) / 2
         for k in range(_STEPS + HALVINGS):
+            miss = missing(q)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                miss = self.log_slope(q) + (np.log(q) if elastic else 0.0) - log_slope
-                new = q - miss / (self.bend(q) + (1 / q if elastic else 0.0))
-            onward = (miss > 0) if self.upward else (miss <= 0)
+                new = q - sign * miss / (self.bend(q) + (1 / q if elastic else 0.0))
+            onward = miss > 0
             low, high = np.where(onward, q, low), np.where(onward, high, q)
             new = np.where((new > low) & (new < high) & (k < _STEPS), new, (low + high) / 2)
             if (np.abs(new - q) <= 1e-12 * q * (1 - q)).all():
@@ -444,11 +453,11 @@ class _Tail:
 
     def log_slope(self, q: FloatArray) -> FloatArray:
         """Log of `|d log T / d q|`: the density of a beta law over its tail, -inf where T is 1."""
-        from scipy.special import betaln
+        from scipy.special import betaln, xlog1py, xlogy
 
         a, b = self._powers()
-        with np.errstate(divide="ignore", invalid="ignore"):
-            density = np.where(a > 0, a * np.log(q), 0.0) + b * np.log1p(-q) - betaln(a + 1, b + 1)
+        density = xlogy(a, q) + xlog1py(b, -q) - betaln(a + 1, b + 1)
+        with np.errstate(invalid="ignore"):
             return np.where(self.varied, density - self.log(q), -np.inf)
 
     def bend(self, q: FloatArray) -> FloatArray:

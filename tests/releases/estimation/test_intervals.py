@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 RARE = np.array([0.55, 0.3, 0.148, 0.002])
 
 
+@cache
 def designed(name: str, epsilon: float) -> FloatArray:
     requirement = {"pml": PML(epsilon), "ldp": LDP(epsilon)}[name]
     return solve(design(Prior(RARE), requirement, EstimationError())).mechanism.matrix
