@@ -13,7 +13,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced
+from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, Relaxed
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -343,23 +343,6 @@ GUESSES = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
 
 
-@dataclass(frozen=True, eq=False)
-class Relaxed:
-    """What one search of relaxed columns found.
-
-    Attributes:
-        upper: what no column is worth beyond its cost.
-        lifts: (N, K) relaxed columns, whose letters may be in part at each of the values.
-        worths: (K,) what they are worth, by the chords of phi.
-        guesses: columns near to them.
-    """
-
-    upper: float
-    lifts: FloatArray
-    worths: FloatArray
-    guesses: list[Explicit]
-
-
 class SplitPricer:
     """Prices by columns on nested sets of letters; bounds by relaxed columns of each family."""
 
@@ -370,9 +353,13 @@ class SplitPricer:
         self.kernel, self.splits = kernel, families
         self._largest = float(self.nested.chords.caps.max())
 
-    def seeds(self) -> list[Batch]:
-        """Columns to start from."""
+    def seeds(self, count: int) -> list[Batch]:
+        """Columns to start from, however many are wanted."""
         return self.nested.seeds()
+
+    def rough(self, multipliers: FloatArray) -> float:
+        """A bound that only says how large a gap is."""
+        return self.bound(multipliers, -np.inf, digits=ROUGH_DIGITS)
 
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
