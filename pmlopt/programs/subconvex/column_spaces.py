@@ -230,7 +230,10 @@ class ColumnSpace:
             tried = [closed_multipliers(kernel, family) for family in self.families]
         else:
             assert isinstance(self.allowed, Cone)
-            chords = ChordBound(kernel, self.allowed)
+            search = self._search
+            chords = (
+                search.nested.chords if isinstance(search, SplitPricer) else ChordBound(kernel, self.allowed)
+            )
             tried = [min((chords.slopes, free), key=lambda rho: float(p @ rho) + chords.upper(rho))]
         bounds = [(float(p @ rho) + self._rough(rho), rho) for rho in tried]
         return min(bounds, key=lambda found: found[0])

@@ -485,18 +485,14 @@ def _halved(cells: FloatArray) -> FloatArray:
     return np.concatenate([first, second])
 
 
-def _points(split: Split, top: float, mid: float) -> FloatArray:
-    return np.array([(0.0, mid, top)[value] for value in split.values])
-
-
 def relaxed_column(
     kernel: Kernel, split: Split, multipliers: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
     from scipy import sparse
 
-    points, n, p = _points(split, top, mid), len(kernel.p), kernel.p
-    count = len(points)
+    points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
+    count, n = len(points), len(p)
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)
     rows = mid * split.by_mid + top * split.by_top
     matrix = sparse.vstack(
@@ -504,14 +500,11 @@ def relaxed_column(
             sparse.kron(np.ones((1, count)), sparse.eye(n)),
             (points[:, None] * p).reshape(1, -1),
             *(row.reshape(1, -1) for row in rows),
-        ],
-        format="csc",
+        ]
     )
     rates = split.keep * top - split.share * mid
-    lower = np.concatenate([np.ones(n + 1), rates])
-    upper = np.concatenate([np.ones(n + 1), np.full(len(rates), np.inf)])
-    entries = matrix.indptr, matrix.indices, matrix.data
-    model = highs.columnwise(-gains.ravel(), (0.0, np.inf), (lower, upper), entries)
+    lower, upper = np.append(np.ones(n + 1), rates), np.append(np.ones(n + 1), np.full(len(rates), np.inf))
+    model = highs.of_matrix(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix)
     solver = highs.loaded(model, _TIGHT)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
