@@ -20,6 +20,7 @@ from pmlopt.solvers.outcome import Compiled, Options, Outcome, compiled
 
 if TYPE_CHECKING:
     import cvxpy as cp
+    from scipy import sparse
 
 
 class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
@@ -125,14 +126,11 @@ def limits(options: Options) -> dict[str, float | str]:
 
 def model_of(data: dict[str, Any]) -> highspy.HighsLp:
     """A compiled problem as HiGHS's own model."""
-    matrix, right, equalities = data["A"].tocsc(), data["b"], data["dims"].zero
+    right, equalities = data["b"], data["dims"].zero
     lower, upper = data["lower_bounds"], data["upper_bounds"]
-    return columnwise(
-        data["c"],
-        (-np.inf if lower is None else lower, np.inf if upper is None else upper),
-        (np.where(np.arange(len(right)) < equalities, right, -np.inf), right),
-        (matrix.indptr, matrix.indices, matrix.data),
-    )
+    bounds = -np.inf if lower is None else lower, np.inf if upper is None else upper
+    rows = np.where(np.arange(len(right)) < equalities, right, -np.inf), right
+    return of_matrix(data["c"], bounds, rows, data["A"])
 
 
 def columnwise(
@@ -157,6 +155,17 @@ def columnwise(
     model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = entries
     return model
+
+
+def of_matrix(
+    costs: FloatArray,
+    bounds: tuple[FloatArray | float, FloatArray | float],
+    rows: tuple[FloatArray, FloatArray],
+    matrix: sparse.sparray | sparse.spmatrix,
+) -> highspy.HighsLp:
+    """The same linear program, A being a sparse matrix."""
+    by_columns = matrix.tocsc()
+    return columnwise(costs, bounds, rows, (by_columns.indptr, by_columns.indices, by_columns.data))
 
 
 def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highspy.Highs:

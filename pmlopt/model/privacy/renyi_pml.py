@@ -164,7 +164,7 @@ class RenyiPML(EachOutcome):
     meaning: ClassVar[str] = (
         "In a mean of the order over letters, no outcome makes them more than e^{limit} times as likely."
     )
-    over: ClassVar[None] = None
+    over: PriorSet | None = None
     about: Secret | None = None
 
     def __new__(

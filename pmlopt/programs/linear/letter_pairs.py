@@ -7,7 +7,7 @@ So a program with the other pairs alone is small, and its answer breaks few of t
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 
 import numpy as np
@@ -81,14 +81,10 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
     sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
     told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), np.eye(m))
     rows = [sparse.csr_array(sums), told, sparse.kron(pairs, np.eye(m))]
-    matrix = sparse.csc_array(sparse.vstack(rows))
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
-    model = highs.columnwise(
-        np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)]),
-        (0.0, np.inf),
-        (np.concatenate([fixed, np.full(count * m, -np.inf)]), np.concatenate([fixed, np.zeros(count * m)])),
-        (matrix.indptr, matrix.indices, matrix.data),
-    )
+    ends = (np.concatenate([fixed, np.full(count * m, end)]) for end in (-np.inf, 0.0))
+    costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])
+    model = highs.of_matrix(costs, (0.0, np.inf), (next(ends), next(ends)), sparse.vstack(rows))
     solver = highs.loaded(model, {**highs.METHODS["highs"], **highs.limits(options), "presolve": "off"})
     ready = time.perf_counter()
     outcome = highs.outcome_of(solver, False, ready - begin, ready)
@@ -115,46 +111,27 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
     chosen = np.repeat(_near(ratios, n)[:, None], m, axis=1)
     point, tolerance, iterations, ending = _constant(program, ratios), ROUGH, 0, ""
     for rounds in count(1):
-        answer = _solved(gains / scale, ratios, keep, chosen, tolerance, options.clock)
-        iterations += answer.iterations
-        if answer.finished:
-            rho = scale * answer.rho / program.prior.pmf
-            point = Point(answer.found, rho, witness={"weights": scale * answer.weights})
-        over = keep[:, None] * answer.found[ratios.above] - answer.found[ratios.below]
+        found, finished, steps = _solved(gains / scale, ratios, keep, chosen, tolerance, options.clock)
+        iterations += steps
+        if finished and found.multipliers is not None and found.witness is not None:
+            rho, weights = scale * found.multipliers / program.prior.pmf, scale * found.witness["weights"]
+            point = Point(found.matrix, rho, witness={"weights": weights})
+        lower = found.matrix[ratios.below]
+        over = keep[:, None] * found.matrix[ratios.above] - lower
         broken = ~chosen & (over > tolerance)
         if options.clock.late:
             ending = "stopped by the time limit"
-        elif not answer.finished or rounds == ROUNDS:
-            ending = "Clarabel did not end" if not answer.finished else "bounds are still broken"
+        elif not finished or rounds == ROUNDS:
+            ending = "Clarabel did not end" if not finished else "bounds are still broken"
         elif tolerance == FINE and not broken.any():
             ending = "no bound is broken"
         if ending:
             break
-        lower = answer.found[ratios.below]
         chosen |= broken | (lower > LEAST) & (over > -NEAR * lower)
         tolerance = FINE if broken.sum() <= n else tolerance
     seconds = time.perf_counter() - begin
     words = f"{ending} after {rounds} rounds, with {int(chosen.sum())} of {chosen.size} bounds"
     return Outcome("point", not options.clock.late, words, iterations, False, 0.0, seconds, point)
-
-
-@dataclass(frozen=True, eq=False)
-class _Answer:
-    """What one solve with some of the bounds found.
-
-    Attributes:
-        found: (N, M) the matrix.
-        rho: (N,) the multipliers of the rows.
-        weights: (K, M) those of the bounds, as the witness has them.
-        finished: whether the solver says that it came to its end.
-        iterations: its steps.
-    """
-
-    found: FloatArray
-    rho: FloatArray
-    weights: FloatArray
-    finished: bool
-    iterations: int
 
 
 def _near(ratios: Ratios, size: int) -> BoolArray:
@@ -169,8 +146,13 @@ def _near(ratios: Ratios, size: int) -> BoolArray:
 
 def _solved(
     gains: FloatArray, ratios: Ratios, keep: FloatArray, chosen: BoolArray, tolerance: float, clock: Clock
-) -> _Answer:
-    """Clarabel's interior point, handed the sparse rows as they are."""
+) -> tuple[Point, bool, int]:
+    """Clarabel's interior point, handed the sparse rows as they are.
+
+    Returns:
+        The matrix, with the multipliers of the rows and the weights of the pairs; whether the solver says
+        that it came to its end; and its steps.
+    """
     import clarabel
     from scipy import sparse
 
@@ -194,4 +176,4 @@ def _solved(
     weights[pair, output] = np.maximum(duals[n : n + size], 0.0) * keep[pair]
     found = np.maximum(np.array(answer.x).reshape(n, m), 0.0)
     finished = str(answer.status) in ("Solved", "AlmostSolved") and bool(np.isfinite(found).all())
-    return _Answer(found, duals[:n], weights, finished, int(answer.iterations))
+    return Point(found, duals[:n], witness={"weights": weights}), finished, int(answer.iterations)

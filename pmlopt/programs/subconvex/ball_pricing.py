@@ -10,14 +10,11 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced, Pricer
-from pmlopt.programs.subconvex.search_pricing import SearchPricer
+from pmlopt.model.uncertainty.l1_ball import L1Ball
+from pmlopt.programs.subconvex.columns import Batch, Priced, Pricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import KindPricer
 from pmlopt.solvers.outcome import FOREVER, Clock
-
-SEEDS_PER_LETTER = 2
-"""Random columns to start from, for each letter."""
 
 _FIRST_CELLS, _ROUNDS = 64, 60
 """Cells of the interval of c to start from, and how often those that matter are halved."""
@@ -116,27 +113,26 @@ class BallPricer:
     Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:
     those are gone through kind by kind where they can be, and else looked for among nested sets, and
     bounded by `plateau_bound` or as relaxed columns.
+
+    Args:
+        exact: prices the columns without plateau.
+        split: looks for plateaus, and bounds them.
+        told: what no column tells, where the utility is mutual information and it is proved; else infinite.
+        information: whether the utility is mutual information.
     """
 
     name: ClassVar[str] = "ball"
 
-    def __init__(self, exact: Pricer, split: SplitPricer, half: float, information: bool) -> None:
-        self.exact, self.split, self.nested = exact, split, split.nested
-        self.keep, self.half, self.information = split.nested.cone.keep, half, information
-        self.kernel: Kernel = split.kernel
-        self.plateaus = KindPricer.plateaus(self.kernel.p, self.keep, half) if information else None
+    def __init__(self, exact: Pricer, split: SplitPricer, told: float, information: bool) -> None:
+        self.exact, self.split, self.nested, self.told = exact, split, split.nested, told
+        assert isinstance(split.nested.cone.priors, L1Ball)
+        self.keep, self.half = split.nested.cone.keep, split.nested.cone.priors.half
+        self.p, self.information = split.kernel.p, information
+        self.plateaus = KindPricer.plateaus(self.p, self.keep, self.half) if information else None
 
-    def seeds(self) -> list[Batch]:
+    def seeds(self, count: int) -> Sequence[Batch]:
         """Columns to start from."""
-        if isinstance(self.exact, SearchPricer):
-            return [*self.exact.seeds(SEEDS_PER_LETTER * len(self.kernel.p))]
-        return self.nested.seeds()
-
-    def closed(self, multipliers: FloatArray) -> float:
-        """A bound on every column from the least multiplier alone; infinite where there is none."""
-        if not self.information:
-            return math.inf
-        return most_information(self.keep, self.half) - float(multipliers.min())
+        return self.exact.seeds(count // 2) or self.split.seeds(count)
 
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
@@ -160,7 +156,7 @@ class BallPricer:
 
     def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The larger of both bounds; see `Pricer.bound`."""
-        loose = self.closed(multipliers)
+        loose = self.told - float(multipliers.min())
         if loose <= enough:
             return loose
         others = self.exact.bound(multipliers, enough, clock)
@@ -174,7 +170,7 @@ class BallPricer:
             )
         upper = math.inf
         if self.information and self.half <= self.keep:
-            upper = plateau_bound(self.kernel.p, self.keep, self.half, multipliers, others, enough)
+            upper = plateau_bound(self.p, self.keep, self.half, multipliers, others, enough)
         if upper > max(others, enough):
             upper = min(upper, max(others, self.split.bound(multipliers, max(enough, others), clock)))
         return upper

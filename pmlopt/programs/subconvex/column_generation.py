@@ -13,7 +13,6 @@ from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.columns import Batch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.programs.subconvex.search_pricing import SearchPricer
 from pmlopt.programs.subconvex.split_pricing import SplitPricer
 from pmlopt.programs.subconvex.tangents import KindPricer
 from pmlopt.solvers.outcome import TIME, Options, Outcome, Point
@@ -194,8 +193,7 @@ class _Generation:
         self.pricer = program.space.pricer()
         self.master = Master(program.lifts, program.worths, program.scale)
         self.rounds = 0
-        if isinstance(self.pricer, SearchPricer):
-            self._add(self.pricer.seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
+        self._add(self.pricer.seeds(RANDOM_STARTS_PER_LETTER * program.prior.size))
         self.bound, self.multipliers = program.space.closed_bound
         self.lifts, self.weights = np.ones((program.prior.size, 1)), np.ones(1)
         self.worths = np.full(1, program.space.constant)
@@ -241,17 +239,18 @@ class _Generation:
             known = pricer.least_loss(RANDOM_STARTS_PER_LETTER * len(p))
             if known is None:
                 return False
-            self._add([known.columns])
-            costs, lifts = p * known.multipliers, known.columns.distinct(p).lifts(p, MARGIN)
+            columns, multipliers = known
+            self._add([columns])
+            costs, lifts = p * multipliers, columns.distinct(p).lifts(p, MARGIN)
             worths = space.worths(lifts)
             beyond = worths - costs @ lifts
             _, weights, _ = Master(lifts, beyond - beyond.max(), self.program.scale).solve(self.clock)
         except ArithmeticError:  # there is no mechanism among them
             return False
         self.value, base = float(worths @ weights), float(costs.sum())
-        upper = base + pricer.bound(known.multipliers, self.value - base + 0.5 * self.allowed, self.clock)
+        upper = base + pricer.bound(multipliers, self.value - base + 0.5 * self.allowed, self.clock)
         if upper < self.bound:
-            self.bound, self.multipliers = upper, known.multipliers
+            self.bound, self.multipliers = upper, multipliers
         used = weights > 0  # all of them tie: a search for fewer outputs would take longer than all else
         self.lifts, self.worths, self.weights, self.duals = lifts[:, used], worths[used], weights[used], costs
         return self.bound - self.value <= self.allowed

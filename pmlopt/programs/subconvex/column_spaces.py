@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -21,7 +22,6 @@ from pmlopt.model.utility import FInformation, MutualInformation, SubConvex
 from pmlopt.programs.subconvex.ball_pricing import BallPricer, most_of_ball
 from pmlopt.programs.subconvex.columns import (
     Batch,
-    Columns,
     Explicit,
     Kernel,
     Pricer,
@@ -31,7 +31,7 @@ from pmlopt.programs.subconvex.columns import (
 from pmlopt.programs.subconvex.count_pricing import CountPricer
 from pmlopt.programs.subconvex.relaxations import closed_multipliers, relaxed
 from pmlopt.programs.subconvex.search_pricing import SearchPricer
-from pmlopt.programs.subconvex.split_pricing import ROUGH_DIGITS, ChordBound, SplitPricer, splits
+from pmlopt.programs.subconvex.split_pricing import ChordBound, SplitPricer, splits
 from pmlopt.programs.subconvex.tangents import KindPricer, least_mass
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
 from pmlopt.solvers.outcome import FOREVER, Clock
@@ -48,86 +48,94 @@ MOST_LISTED_COLUMNS = 3_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class ColumnSpace(ABC):
-    """The columns of mean one that a requirement allows, with their worths under a sub-convex utility."""
+class ColumnSpace:
+    """The columns of mean one that a requirement allows, with their worths under a sub-convex utility.
+
+    Attributes:
+        allowed: a few families, or those of a cone, or of ratio bounds.
+    """
 
     prior: Prior
     privacy: Requirement
     utility: SubConvex
+    allowed: tuple[Family, ...] | Cone | Ratios
 
-    @property
-    @abstractmethod
+    @cached_property
+    def families(self) -> tuple[Family, ...]:
+        """Those of the columns; over an l1 ball around the prior of those without plateau; else none."""
+        if isinstance(self.allowed, tuple):
+            return self.allowed
+        if isinstance(self.allowed, Cone) and isinstance(self.allowed.priors, L1Ball):
+            ball = self.allowed.priors
+            if (ball.center.pmf == self.prior.pmf).all():
+                return ball.families(self.allowed.keep)
+        return ()
+
+    @cached_property
     def count(self) -> int | None:
         """The number of extreme columns, or of candidates, without listing them; None where unknown."""
-
-    @abstractmethod
-    def listed(self, limit: int) -> list[Batch] | None:
-        """All extreme columns but the constant, up to a limit; None past it."""
-
-    @abstractmethod
-    def starts(self) -> list[Batch]:
-        """Columns to start from where they cannot all be declared."""
-
-    @property
-    @abstractmethod
-    def closed_bound(self) -> tuple[float, FloatArray]:
-        """A bound that needs no solving, and its multipliers; infinite where the utility has no kernel."""
-
-    @cached_property
-    @abstractmethod
-    def _all(self) -> VertexPricer[Any] | None:
-        """Pricing from the list of all extreme columns; None where they are too many."""
-
-    @cached_property
-    def largest(self) -> float:
-        """The largest worth of an extreme column, where they are listed; else 0."""
-        return 0.0 if self._all is None else self._all.largest
-
-    @abstractmethod
-    def rounding(self, multipliers: FloatArray) -> float:
-        """What rounding may take off a bound."""
-
-    @property
-    @abstractmethod
-    def caps(self) -> FloatArray:
-        """(N,) the largest entry at each letter of a column of mean one."""
-
-    @property
-    @abstractmethod
-    def blur(self) -> float:
-        """What rounding leaves of a bound at sensible multipliers."""
-
-    @abstractmethod
-    def pricer(self) -> Pricer:
-        """The way of pricing columns that is exact and cheapest here, or a search.
-
-        Raises:
-            ProgramError: the utility needs the list, and it is too long.
-        """
-
-    def bound(
-        self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
-    ) -> tuple[float, str]:
-        """A bound on the utility of every mechanism, and what it rests on.
-
-        Args:
-            multipliers: (N,) rho, any numbers.
-            enough: a bound of this much need not be lowered.
-            proved: what a search has proved already with these multipliers.
-            clock: what is left of the time for a search.
-        """
-        p, pricer = self.prior.pmf, self.pricer()
-        base, rounding = float(p @ multipliers), self.rounding(multipliers)
-        if proved is not None and not isinstance(pricer, CountPricer | VertexPricer):
-            return proved + rounding, pricer.name
-        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
+        if isinstance(self.allowed, tuple):
+            return count_vertices(self.prior.pmf, self.allowed)
+        return self.allowed.count
 
     @property
     def limit(self) -> int:
         """Extreme columns up to which they are listed."""
+        if self.count is None:
+            return MOST_LISTED_UNCOUNTED
         return MOST_LISTED_COLUMNS if self.utility.vectorised else MOST_LISTED_COLUMNS // 10
 
-    @property
+    def listed(self, limit: int) -> Sequence[Batch] | None:
+        """All extreme columns but the constant, up to a limit; None past it."""
+        if isinstance(self.allowed, tuple):
+            few = self.count is None or self.count <= limit
+            return vertices(self.prior.pmf, self.allowed, limit) if few else None
+        return None if self._all is None or len(self._all.listed[0]) > limit else self._all.listed
+
+    def every_column(self) -> Sequence[Batch]:
+        """All extreme columns but the constant.
+
+        Raises:
+            ProgramError: there are too many; the message says how many.
+        """
+        listed = self.listed(self.limit)
+        if listed is None:
+            raise ProgramError(self.too_many())
+        return listed
+
+    def too_many(self) -> str:
+        """Why the columns are not listed, and what to do."""
+        number = "too many" if self.count is None else f"{self.count:,}"
+        if isinstance(self.allowed, Ratios):
+            return (
+                f"the extreme columns under {self.privacy} are sought among {number} bases, of "
+                f"{len(self.allowed.exponents):,} bounds on {self.prior.size} letters, and at most "
+                f"{min(self.limit, MOST_BASES):,} are tried for the utility {self.utility.name}: merge "
+                "letters, merge values of the secret or leave out bounds, or take an expected gain or loss, "
+                "which needs no columns"
+            )
+        return (
+            f"under {self.privacy} there are {number} extreme columns on {self.prior.size} letters, and at "
+            f"most {self.limit:,} can be listed for the utility {self.utility.name}: merge letters, or use "
+            "an FInformation (such as MutualInformation, TotalVariation, ChiSquare, Hellinger) or a linear "
+            "utility, which need no list"
+        )
+
+    def starts(self) -> list[Batch]:
+        """Columns to start from where they cannot all be declared."""
+        if not isinstance(self.allowed, tuple):
+            return []
+        p, boxes = self.prior.pmf, [family for family in self.allowed if isinstance(family, Box)]
+        known = [
+            recognised(box, form.matrix / (p @ form.matrix))
+            for _, form in forms(self.prior, self.privacy)
+            for box in boxes
+        ]
+        return [*known, *(unit_columns(family, p) for family in self.allowed)]
+
+    # ------------------------------------------------------------ what the utility says
+
+    @cached_property
     def kernel(self) -> Kernel | None:
         """The utility as a sum over letters, where it is one."""
         if isinstance(self.utility, FInformation):
@@ -160,6 +168,21 @@ class ColumnSpace(ABC):
         return self.everything + rounding_of(len(p), float(p @ np.abs(self.released)))
 
     @cached_property
+    def told(self) -> float:
+        """What no column tells of mutual information over an l1 ball, where it is proved; else infinite."""
+        return most_of_ball(self.families) if isinstance(self.utility, MutualInformation) else math.inf
+
+    @cached_property
+    def caps(self) -> FloatArray:
+        """(N,) what no entry of a column of mean one exceeds, by letter."""
+        p, allowed, kernel = self.prior.pmf, self.allowed, self.kernel
+        if isinstance(allowed, tuple) and kernel is not None:
+            return np.asarray(np.max([kernel.caps(family) for family in allowed], axis=0))
+        if isinstance(allowed, Cone) and allowed.priors.holds(p):
+            return np.asarray(np.minimum(1 / allowed.keep, 1 / p))
+        return np.asarray(1 / p)
+
+    @cached_property
     def steepest(self) -> float:
         """How fast the utility grows with the bounds on columns, roughly, per share of a bound.
 
@@ -172,271 +195,145 @@ class ColumnSpace(ABC):
         slopes = np.abs(kernel.phi(self.caps) - kernel.phi(self.caps * (1 - 1e-6))) / (self.caps * 1e-6)
         return 10 + float(kernel.p @ slopes)
 
-    def every_column(self) -> list[Batch]:
-        """All extreme columns but the constant.
+    @cached_property
+    def largest(self) -> float:
+        """The largest worth of an extreme column, where they are listed; else 0."""
+        return 0.0 if self._all is None else self._all.largest
 
-        Raises:
-            ProgramError: there are too many; the message says how many.
-        """
-        listed = self.listed(self.limit)
-        if listed is None:
-            raise ProgramError(self.too_many())
-        return listed
-
-    def too_many(self) -> str:
-        """Why the columns are not listed, and what to do."""
-        number = "too many" if self.count is None else f"{self.count:,}"
-        return (
-            f"under {self.privacy} there are {number} extreme columns on {self.prior.size} letters, and at "
-            f"most {self.limit:,} can be listed for the utility {self.utility.name}: merge letters, or use "
-            "an FInformation (such as MutualInformation, TotalVariation, ChiSquare, Hellinger) or a linear "
-            "utility, which need no list"
-        )
-
-    def _rounding(self, multipliers: FloatArray, largest: float) -> float:
-        """The same where no utility of a column is larger than this."""
+    def rounding(self, multipliers: FloatArray) -> float:
+        """What rounding may take off a bound."""
         p = self.prior.pmf
-        size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers)) + abs(largest)
-        return rounding_of(len(p), size)
-
-
-@dataclass(frozen=True, eq=False)
-class FamilySpace(ColumnSpace):
-    """The columns of a few families."""
-
-    families: tuple[Family, ...]
-
-    @cached_property
-    def count(self) -> int | None:
-        return count_vertices(self.prior.pmf, self.families)
-
-    @property
-    def limit(self) -> int:
-        return super().limit if self.count is not None else MOST_LISTED_UNCOUNTED
-
-    def listed(self, limit: int) -> list[Batch] | None:
-        if self.count is not None and self.count > limit:
-            return None
-        found = vertices(self.prior.pmf, self.families, limit)
-        return None if found is None else list(found)
-
-    def starts(self) -> list[Batch]:
-        p = self.prior.pmf
-        boxes = [family for family in self.families if isinstance(family, Box)]
-        known = [
-            recognised(box, form.matrix / (p @ form.matrix))
-            for _, form in forms(self.prior, self.privacy)
-            for box in boxes
-        ]
-        return [*known, *(unit_columns(family, p) for family in self.families)]
-
-    @cached_property
-    def closed_bound(self) -> tuple[float, FloatArray]:
-        kernel = self.kernel
-        if kernel is None:
-            return np.inf, np.zeros(self.prior.size)
-        rhos = (closed_multipliers(kernel, family) for family in self.families)
-        tried = [(float(self.prior.pmf @ rho) + self._loose(rho), rho) for rho in rhos]
-        return min(tried, key=lambda found: found[0])
-
-    def _loose(self, multipliers: FloatArray) -> float:
-        """A bound on what columns are worth beyond their cost: relaxed, or from a short list of stairs."""
-        kernel = self.kernel
-        assert kernel is not None
-        stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
-        if stairs and self.count is not None and self.count <= SHORT_LIST and self._all and self._all.parts:
-            return max(self._all.bound(multipliers, -np.inf), kernel.at(1.0) - float(kernel.p @ multipliers))
-        told = most_of_ball(self.families) if isinstance(self.utility, MutualInformation) else np.inf
-        loose = max(relaxed(kernel, family, multipliers) for family in self.families)
-        return min(loose, told - float(multipliers.min()))
-
-    @cached_property
-    def caps(self) -> FloatArray:
-        kernel = self.kernel
-        assert kernel is not None
-        return np.asarray(np.max([kernel.caps(family) for family in self.families], axis=0))
+        if self.kernel is not None and isinstance(self.allowed, tuple):
+            return self.kernel.rounding(multipliers, self.caps)
+        size = float(np.abs(multipliers).max()) + float(p @ np.abs(multipliers))
+        return rounding_of(len(p), size + abs(self.everything if self.kernel else self.largest))
 
     @cached_property
     def blur(self) -> float:
-        if self.kernel is None:
-            return rounding_of(self.prior.size, 8 * (1 + abs(self.largest)))
-        rho = self.closed_bound[1]
-        return max(self.kernel.rounding(rho, family) for family in self.families)
+        """What rounding leaves of a bound at sensible multipliers."""
+        if self.kernel is not None and isinstance(self.allowed, tuple):
+            return self.rounding(self.closed_bound[1])
+        return rounding_of(self.prior.size, 8 * (1 + abs(self.everything if self.kernel else self.largest)))
 
-    def pricer(self) -> Pricer:
-        kernel, counts = self.kernel, self.prior.counts
-        families = [family for family in self.families if not family.constant]
-        if kernel is not None and families and counts and CountPricer.affordable(families, counts):
-            return CountPricer(kernel, families, counts)
-        if self._all is not None:
-            return self._all
-        if kernel is None:
-            raise ProgramError(self.too_many())
-        if isinstance(self.utility, MutualInformation) and len(families) == 1:
-            [one] = families
-            if isinstance(one, Staircase) and one.base == 0:
-                return KindPricer.least_mass(self.prior.pmf, 0.0, 1 / one.slope)
-        return SearchPricer(kernel, families)
+    # ------------------------------------------------------------ bounds and pricing
 
     @cached_property
-    def _all(self) -> VertexPricer[Columns] | None:
-        if self.count is not None and self.count > self.limit:
-            return None
-        listed = vertices(self.prior.pmf, self.families, self.limit)
-        return None if listed is None else VertexPricer(self.prior.pmf, listed, self.kernel or self.worths)
+    def closed_bound(self) -> tuple[float, FloatArray]:
+        """A bound that needs no solving, and its multipliers; infinite where there is none."""
+        kernel, p = self.kernel, self.prior.pmf
+        free = np.zeros(len(p))
+        if kernel is None or (self._search is None and not isinstance(self.allowed, tuple)):
+            return math.inf, free
+        if self.told < math.inf and not isinstance(self.allowed, tuple):
+            return self.told + rounding_of(len(p), self.told), free
+        if self.families:
+            tried = [closed_multipliers(kernel, family) for family in self.families]
+        else:
+            assert isinstance(self.allowed, Cone)
+            search = self._search
+            chords = (
+                search.nested.chords if isinstance(search, SplitPricer) else ChordBound(kernel, self.allowed)
+            )
+            tried = [min((chords.slopes, free), key=lambda rho: float(p @ rho) + chords.upper(rho))]
+        bounds = [(float(p @ rho) + self._rough(rho), rho) for rho in tried]
+        return min(bounds, key=lambda found: found[0])
+
+    def _rough(self, multipliers: FloatArray) -> float:
+        """A bound on what columns are worth beyond their cost: relaxed, or from a short list of stairs."""
+        kernel, bound = self.kernel, -math.inf
+        assert kernel is not None
+        stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
+        if self._search is not None:
+            bound = self._search.rough(multipliers)
+        elif stairs and self.count is not None and self.count <= SHORT_LIST and self._all and self._all.parts:
+            return max(self._all.bound(multipliers, -np.inf), kernel.at(1.0) - float(kernel.p @ multipliers))
+        bound = max([bound, *(relaxed(kernel, family, multipliers) for family in self.families)])
+        return min(bound, self.told - float(multipliers.min()))
 
     def bound(
         self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
     ) -> tuple[float, str]:
-        p, kernel = self.prior.pmf, self.kernel
-        if all(family.constant for family in self.families):
-            return self.constant + rounding_of(len(p), 1.0 + abs(self.constant)), "constant"
-        if kernel is not None:
-            loose = float(p @ multipliers) + self._loose(multipliers) + self.rounding(multipliers)
-            if loose <= enough:
-                return loose, "relaxed"
-        return super().bound(multipliers, enough, proved, clock)
+        """A bound on the utility of every mechanism, and what it rests on.
 
-    def rounding(self, multipliers: FloatArray) -> float:
-        kernel = self.kernel
-        if kernel is None:
-            return self._rounding(multipliers, self.largest)
-        return max(kernel.rounding(multipliers, one) for one in self.families if not one.constant)
-
-
-@dataclass(frozen=True, eq=False)
-class SetSpace(ColumnSpace):
-    """The columns of a cone."""
-
-    cone: Cone | Ratios
-
-    @property
-    def count(self) -> int:
-        return self.cone.count
-
-    def too_many(self) -> str:
-        if not isinstance(self.cone, Ratios):
-            return super().too_many()
-        return (
-            f"the extreme columns under {self.privacy} are sought among {self.count:,} bases, of "
-            f"{len(self.cone.exponents):,} bounds on {self.prior.size} letters, and at most "
-            f"{min(self.limit, MOST_BASES):,} are tried for the utility {self.utility.name}: merge letters, "
-            "merge values of the secret or leave out bounds, or take an expected gain or loss, which needs "
-            "no columns"
-        )
-
-    def listed(self, limit: int) -> list[Batch] | None:
-        if self._all is None or len(self._all.listed[0]) > limit:
-            return None
-        return [self._all.listed[0]]
-
-    def starts(self) -> list[Batch]:
-        return [] if self._search is None else [*self._search.seeds()]
-
-    @cached_property
-    def closed_bound(self) -> tuple[float, FloatArray]:
-        p, search = self.prior.pmf, self._search
-        if search is None:
-            return np.inf, np.zeros(len(p))
-        if isinstance(search, BallPricer):
-            known = search.closed(np.zeros(len(p)))
-            if known < np.inf:
-                return known + rounding_of(len(p), known), np.zeros(len(p))
-            bound, rho = self._families.closed_bound
-            plateaus = search.split.bound(rho, -np.inf, digits=ROUGH_DIGITS)
-            return max(bound, float(p @ rho) + plateaus), rho
-        tried = (self._chords.slopes, np.zeros(len(p)))
-        rho = min(tried, key=lambda rho: float(p @ rho) + self._chords.upper(rho))
-        if isinstance(search, KindPricer):
-            return float(p @ rho) + search.relaxed(rho, 0.0, 0.0).upper, rho
-        return float(p @ rho) + search.bound(rho, -np.inf, digits=ROUGH_DIGITS), rho
-
-    @cached_property
-    def caps(self) -> FloatArray:
-        if self._search is not None:
-            return self._chords.caps
-        assert self._all is not None
-        return np.asarray(self._all.listed[0].lifts(self.prior.pmf).max(axis=1))
-
-    @cached_property
-    def blur(self) -> float:
-        return rounding_of(self.prior.size, 8 * (1 + abs(self.everything)))
+        Args:
+            multipliers: (N,) rho, any numbers.
+            enough: a bound of this much need not be lowered.
+            proved: what a search has proved already with these multipliers.
+            clock: what is left of the time for a search.
+        """
+        p, rounding = self.prior.pmf, self.rounding(multipliers)
+        base = float(p @ multipliers)
+        if isinstance(self.allowed, tuple):
+            if all(family.constant for family in self.allowed):
+                return self.constant + rounding_of(len(p), 1.0 + abs(self.constant)), "constant"
+            if self.kernel is not None:
+                loose = base + self._rough(multipliers) + rounding
+                if loose <= enough:
+                    return loose, "relaxed"
+        pricer = self.pricer()
+        if proved is not None and not isinstance(pricer, CountPricer | VertexPricer):
+            return proved + rounding, pricer.name
+        return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
 
     def pricer(self) -> Pricer:
+        """The way of pricing columns that is exact and cheapest here, or a search.
+
+        Raises:
+            ProgramError: the utility needs the list, and it is too long.
+        """
+        kernel, counts = self.kernel, self.prior.counts
+        if isinstance(self.allowed, tuple) and kernel is not None and counts:
+            varied = [family for family in self.allowed if not family.constant]
+            if varied and CountPricer.affordable(varied, counts):
+                return CountPricer(kernel, varied, counts)
         if self._all is not None:
             return self._all
-        if self._search is None:
+        if kernel is None or isinstance(self.allowed, Ratios):
             raise ProgramError(self.too_many())
-        return self._search
-
-    def rounding(self, multipliers: FloatArray) -> float:
-        return self._rounding(multipliers, self.everything)
+        return self._ball or self._search or SearchPricer(kernel, self.families)
 
     @cached_property
-    def _all(self) -> VertexPricer[Explicit] | None:
-        p, raised = self.prior.pmf, isinstance(self.cone, Cone)
-        lifts = self.cone.extreme(p, min(self.limit, SHORT_LIST) if self._by_tangents else self.limit)
-        return (
-            None if lifts is None else VertexPricer(p, [Explicit(lifts, raised)], self.kernel or self.worths)
-        )
+    def _ball(self) -> BallPricer | None:
+        """Pricing over an l1 ball around the prior, whose columns but for plateaus have their own pricer."""
+        if not self.families or not isinstance(self._search, SplitPricer):
+            return None
+        exact = replace(self, allowed=self.families).pricer()
+        return BallPricer(exact, self._search, self.told, isinstance(self.utility, MutualInformation))
 
     @cached_property
-    def _chords(self) -> ChordBound:
-        assert self.kernel is not None
-        assert isinstance(self.cone, Cone)
-        if isinstance(self._search, SplitPricer | BallPricer):
-            return self._search.nested.chords
-        return ChordBound(self.kernel, self.cone)
+    def _all(self) -> VertexPricer[Any] | None:
+        """Pricing from the list of all extreme columns; None where they are too many."""
+        p, worths = self.prior.pmf, self.kernel or self.worths
+        if isinstance(self.allowed, tuple):
+            listed = self.listed(self.limit)
+            return None if listed is None else VertexPricer(p, listed, worths)
+        by_tangents = self._least_mass is not None or self.told < math.inf  # which need no long list
+        lifts = self.allowed.extreme(p, min(self.limit, SHORT_LIST) if by_tangents else self.limit)
+        raised = isinstance(self.allowed, Cone)
+        return None if lifts is None else VertexPricer(p, [Explicit(lifts, raised)], worths)
 
     @cached_property
-    def _search(self) -> SplitPricer | BallPricer | KindPricer | None:
-        return self._search_beyond if self._all is None else None
-
-    @cached_property
-    def _search_beyond(self) -> SplitPricer | BallPricer | KindPricer | None:
-        """Pricing without a list, where there is one."""
-        if self.kernel is None or not isinstance(self.cone, Cone):
+    def _search(self) -> SplitPricer | KindPricer | None:
+        """Pricing over a set of priors without a list; of plateaus alone over an l1 ball around the prior."""
+        kernel, cone = self.kernel, self.allowed
+        if kernel is None or not isinstance(cone, Cone) or self._all is not None:
             return None
         if self._least_mass is not None:
-            return KindPricer.least_mass(self.prior.pmf, self._least_mass, self.cone.keep)
-        ball = self.cone.priors
-        if not isinstance(ball, L1Ball) or (ball.center.pmf != self.prior.pmf).any():
-            return SplitPricer(self.kernel, self.cone, splits(self.cone))
-        plateaus = SplitPricer(self.kernel, self.cone, splits(self.cone)[:1])
-        information = isinstance(self.utility, MutualInformation)
-        return BallPricer(self._families.pricer(), plateaus, ball.half, information)
+            return KindPricer.least_mass(self.prior.pmf, self._least_mass, cone.keep)
+        return SplitPricer(kernel, cone, splits(cone)[:1] if self.families else splits(cone))
 
-    @property
-    def _by_tangents(self) -> bool:
-        """Whether tangents price mutual information, so that a list need not be long."""
-        if self._least_mass is not None:
-            return True
-        return isinstance(self._search_beyond, BallPricer) and self._search_beyond.plateaus is not None
-
-    @property
+    @cached_property
     def _least_mass(self) -> float | None:
         """The mass that every letter has at least, where tangents price mutual information."""
-        if not isinstance(self.utility, MutualInformation) or not isinstance(self.cone, Cone):
+        if not isinstance(self.utility, MutualInformation) or not isinstance(self.allowed, Cone):
             return None
-        return least_mass(self.cone)
-
-    @property
-    def _families(self) -> FamilySpace:
-        """The columns over an l1 ball that have no plateau."""
-        assert isinstance(self.cone, Cone)
-        assert isinstance(self.cone.priors, L1Ball)
-        families = self.cone.priors.families(self.cone.keep)
-        return FamilySpace(self.prior, self.privacy, self.utility, families)
+        return least_mass(self.allowed)
 
 
 def column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> ColumnSpace:
     """The space of what the requirement allows; one letter has the constant column only."""
     allowed = privacy.columns(prior)
-    if prior.size == 1:
-        return FamilySpace(prior, privacy, utility, (Box(1.0, 1.0),))
-    if isinstance(allowed, Cone | Ratios):
-        return SetSpace(prior, privacy, utility, allowed)
-    return FamilySpace(prior, privacy, utility, allowed)
+    return ColumnSpace(prior, privacy, utility, (Box(1.0, 1.0),) if prior.size == 1 else allowed)
 
 
 def column_bound(

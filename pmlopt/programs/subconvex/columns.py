@@ -43,12 +43,9 @@ class Kernel:
 
     def caps(self, family: Family) -> FloatArray:
         """(N,) the largest entry that a column of mean one can have at each letter."""
-        low, high = 0.0, 0.0
         if isinstance(family, Box):
-            low, high = family.low, family.high
-        else:
-            high = family.base + family.slope
-        return np.minimum(high, low + (1 - low) / self.p)
+            return np.minimum(family.high, family.low + (1 - family.low) / self.p)
+        return np.minimum(family.base + family.slope, 1 / self.p)
 
     def chords(self, box: Box) -> FloatArray:
         """(N,) the slopes of phi's chords from low to the cap of each letter; 0 where they are one point."""
@@ -56,9 +53,8 @@ class Kernel:
         rise = self.phi(self.caps(box)) - self.at(box.low)
         return np.where(width > 0, rise / np.where(width > 0, width, 1.0), 0.0)
 
-    def rounding(self, multipliers: FloatArray, family: Family) -> float:
-        """What rounding may take off a bound that sums N terms of these multipliers and of phi."""
-        caps = self.caps(family)
+    def rounding(self, multipliers: FloatArray, caps: FloatArray) -> float:
+        """What rounding may take off a bound that sums N terms of these multipliers and of phi up to caps."""
         size = float(np.abs(self.phi(caps) / np.maximum(caps, 1.0)).max()) + abs(self.at(0.0)) + 1.0
         terms = float(np.abs(multipliers).max()) + float(self.p @ np.abs(multipliers)) + size
         return rounding_of(len(self.p), terms)
@@ -162,6 +158,12 @@ def recognised(family: Box, lifts: FloatArray) -> Columns:
     return Columns(family, high.T[extreme], letter[extreme])
 
 
+def largest(values: FloatArray, most: int) -> IntArray:
+    """The places of the largest values, in descending order."""
+    chosen = np.argpartition(-values, most - 1)[:most] if len(values) > most else np.arange(len(values))
+    return np.asarray(chosen[np.argsort(-values[chosen], kind="stable")])
+
+
 def words(sets: BoolArray) -> NDArray[np.uint16]:
     """(K, W) the sets, 16 letters to a word."""
     padded = np.zeros((len(sets), -(-sets.shape[1] // LETTERS_PER_WORD) * LETTERS_PER_WORD), bool)
@@ -243,10 +245,31 @@ class Priced(Generic[B_co]):
     columns: Sequence[B_co]
 
 
+@dataclass(frozen=True, eq=False)
+class Relaxed:
+    """What one search of relaxed columns found.
+
+    Attributes:
+        upper: what no column is worth beyond its cost.
+        lifts: (N, K) relaxed columns, whose letters may be in part at each of the values.
+        worths: (K,) what they are worth, by the chords of phi.
+        guesses: columns near to them.
+    """
+
+    upper: float
+    lifts: FloatArray
+    worths: FloatArray
+    guesses: list[Explicit]
+
+
 class Pricer(Protocol):
     """One way of pricing."""
 
     name: ClassVar[str]
+
+    def seeds(self, count: int) -> Sequence[Batch]:
+        """Columns to start from, of each family about so many."""
+        ...
 
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -50,22 +49,9 @@ _USED = 1e-9
 """Weights of kinds of columns, and prices as a share of the losses, that are more than rounding."""
 
 
-@dataclass(frozen=True, eq=False)
-class LeastLoss:
-    """Columns that lose least.
-
-    Attributes:
-        columns: on random sets.
-        multipliers: (N,) rho, at which none of them is worth more than the others.
-    """
-
-    columns: Columns
-    multipliers: FloatArray
-
-
 def least_loss(
     kernel: Kernel, box: Box, counts: Sequence[int], count: int, rng: np.random.Generator
-) -> LeastLoss | None:
+) -> tuple[Columns, FloatArray] | None:
     """The kinds of columns that a mechanism needs where every total count is that of many sets.
 
     A set S at `high` holds a whole number of counts. Where the capacity R, in counts, is none, each column
@@ -80,8 +66,8 @@ def least_loss(
     No column was compared with all others: that rho bounds them is for pricing to say.
 
     Returns:
-        The columns, and rho; None where the letters below the capacity are too few to exceed it, or no sets
-        were found.
+        The columns, on random sets, and rho, at which none of them is worth more than the others; None where
+        the letters below the capacity are too few to exceed it, or no sets were found.
 
     Raises:
         ArithmeticError: the linear program does not end at an optimum.
@@ -105,7 +91,7 @@ def least_loss(
         return None
     # a heavy letter's own column loses nothing: its multiplier makes it worth as much as the others
     above = np.where(light, prices / (kernel.p * (box.high - box.low)), kinds.least(prices) / (1 - box.low))
-    return LeastLoss(columns, kernel.chords(box) + above)
+    return columns, kernel.chords(box) + above
 
 
 def _sets(
@@ -212,11 +198,15 @@ class CountPricer:
         size = max(family.capacity for family in families) * total
         return size * len(counts) * (1 + math.log2(len(counts))) <= MOST_TABLE_ENTRIES
 
-    def least_loss(self, count: int) -> LeastLoss | None:
-        """Columns that lose least, where all columns are of one box; else None."""
+    def least_loss(self, count: int) -> tuple[Columns, FloatArray] | None:
+        """Columns that lose least, and their multipliers, where all columns are of one box; else None."""
         if len(self.families) > 1 or not isinstance(self.families[0], Box):
             return None
         return least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
+
+    def seeds(self, count: int) -> Sequence[Columns]:
+        """No columns: those of a round of pricing are the best."""
+        return ()
 
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER

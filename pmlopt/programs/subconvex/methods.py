@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -111,29 +111,15 @@ def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCer
 COLUMN_GENERATION = "column-generation"
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnStart:
-    """The program that is solved: with the columns of the mechanism that was given, if one was.
-
-    Attributes:
-        program: with those columns.
-        warm: whether there was a mechanism.
-    """
-
-    program: ColumnDesign
-    warm: bool
-
-
 Solver = Callable[[ColumnDesign, Options, bool], Outcome]
 """What solves a program, from a mechanism or not."""
 
 
 def _certified(
-    solve: Solver, program: ColumnDesign, options: Options, start: ColumnStart
+    solve: Solver, given: ColumnDesign, options: Options, program: ColumnDesign
 ) -> Found[ColumnCertificate]:
-    """Solve, and certify the mechanism that the weights make of the columns."""
-    program = start.program
-    outcome = solve(program, options, start.warm)
+    """Solve the program with the columns to start from, and certify what the weights make of its columns."""
+    outcome = solve(program, options, program is not given)
     if outcome.found is None:
         raise MethodError(outcome.message)
     clock = time.perf_counter()
@@ -172,7 +158,7 @@ def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
     compiled = time.perf_counter()
     try:
         _, weights, duals = master.solve(options.clock)
-        lifts, kept = fewest_outputs(program.lifts, program.worths, duals, weights)
+        found = _fewest(program, weights, duals)
     except ArithmeticError as cause:
         raise MethodError(str(cause)) from cause
     return Outcome(
@@ -183,33 +169,36 @@ def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
         warm_started=False,
         compile_seconds=compiled - begin,
         solve_seconds=time.perf_counter() - compiled,
-        found=Point(lifts * kept, duals / program.prior.pmf),
+        found=found,
     )
 
 
+def _fewest(program: ColumnDesign, weights: FloatArray, duals: FloatArray) -> Point:
+    """The mechanism of optimal weights and multipliers; of ties between columns the fewest outputs."""
+    lifts, kept = fewest_outputs(program.lifts, program.worths, duals, weights)
+    return Point(lifts * kept, duals / program.prior.pmf)
+
+
 def _point(program: ColumnDesign) -> Point:
-    """The mechanism of the weights that a solver left; of ties between columns the fewest outputs."""
+    """The mechanism of the weights that a solver left in the variables."""
     weights, duals = np.asarray(program.variables["weights"].value), program.constraints["rows"].dual_value
     if not (np.isfinite(weights).all() and np.isfinite(0.0 if duals is None else duals).all()):
         raise MethodError("ended at a point that has numbers which are none")
     if duals is None:
         return Point(program.lifts * weights, None)
-    lifts, kept = fewest_outputs(program.lifts, program.worths, np.asarray(duals), weights)
-    return Point(lifts * kept, np.asarray(duals) / program.prior.pmf)
+    return _fewest(program, weights, np.asarray(duals))
 
 
-def _start(program: ColumnDesign, warm_start: WarmStart) -> ColumnStart:
-    """The program with the columns of the mechanism that was given."""
+def _start(program: ColumnDesign, warm_start: WarmStart) -> ColumnDesign:
+    """The program with the columns of the mechanism that was given; itself without one."""
     if warm_start is None or warm_start is False:
-        return ColumnStart(program, False)
+        return program
     given = warm_start.matrix if isinstance(warm_start, Restart) else mechanism_of(warm_start)
-    if given is None:
-        return ColumnStart(program, False)
     try:
-        return ColumnStart(program.with_mechanism(paired(program.prior, given)[1]), True)
+        return program if given is None else program.with_mechanism(paired(program.prior, given)[1])
     except InputError:
         if isinstance(warm_start, Restart):
-            return ColumnStart(program, False)
+            return program
         raise
 
 
@@ -221,14 +210,14 @@ def _certify(
     return certified(certificate, known_columns(program, certificate))
 
 
-def _complete(program: ColumnDesign, _: ColumnStart) -> bool:
+def _complete(program: ColumnDesign, _: ColumnDesign) -> bool:
     """Whether all extreme columns are declared."""
     return program.complete
 
 
 def _over_all(
     name: str, reason: str = "asked for by name", automatic: bool = False
-) -> Method[ColumnDesign, ColumnStart, ColumnCertificate]:
+) -> Method[ColumnDesign, ColumnDesign, ColumnCertificate]:
     """A solver for linear programs, where all extreme columns are declared."""
     return Method(
         name,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -11,8 +10,8 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
-from pmlopt.programs.subconvex.relaxations import Knapsack, Stairs, largest, relaxed
+from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined, largest
+from pmlopt.programs.subconvex.relaxations import Knapsack, relaxed, staircases
 from pmlopt.solvers.outcome import FOREVER, Clock
 
 MOST_HALF_SUBSETS = 1_000_000
@@ -28,23 +27,12 @@ _ROUNDING = 1e-13
 """Share of a value that is added to a budget, so that no column is lost by rounding."""
 
 
-@dataclass(frozen=True, eq=False)
-class Meeting:
-    """All columns of a box that are worth more than a threshold.
-
-    Attributes:
-        best: the largest value among them; -inf where there is none.
-        columns: the best of them.
-    """
-
-    best: float
-    columns: Columns
-
-
 def columns_above(
     kernel: Kernel, box: Box, multipliers: FloatArray, threshold: float, most: int
-) -> Meeting | None:
+) -> tuple[float, Columns] | None:
     """The columns lam of a box with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
+
+    The largest value comes first, -inf where there is none, and with it the columns of the largest values.
 
     With the chords of phi in place of phi, a column is worth at most U, what the fractional knapsack holds.
     What it falls short of U by is at most the budget `U - threshold`: each letter in the wrong set takes off
@@ -57,14 +45,18 @@ def columns_above(
     (1974), for meeting in the middle.
     """
     letters = _Letters(kernel, box, multipliers, threshold)
-    sets = _within(letters)
+    below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
+    least = letters.total - below - 1e-15
+    sets = _within(
+        letters.room, letters.lost, letters.inside, letters.budget, (least, letters.total + above + 1e-15)
+    )
     if sets is None:
         return None
     values, codes, between = letters.columns(sets, most)
     top = largest(values, most)
     high = sets[codes[top]]
     high[np.arange(len(top)), between[top]] = False
-    return Meeting(float(values.max(initial=-np.inf)), Columns(box, high, between[top]))
+    return float(values.max(initial=-np.inf)), Columns(box, high, between[top])
 
 
 class _Letters:
@@ -159,22 +151,60 @@ class _Letters:
         return np.asarray(worth - rest * self._rho[letter])
 
 
-@dataclass(frozen=True, eq=False)
-class _Window:
-    """The same for staircases: sets whose mass is within `below` of a total, and what letters may lose."""
+def _within(
+    room: FloatArray, lost: FloatArray, inside: BoolArray, budget: float, window: tuple[float, float]
+) -> BoolArray | None:
+    """(K, N) the sets whose mass is in a window, with letters within the budget; None if there are too many.
 
-    room: FloatArray
-    lost: FloatArray
-    inside: BoolArray
-    budget: float
-    below: FloatArray
-    above: FloatArray
-    total: float
+    Args:
+        room: (N,) the mass of each letter.
+        lost: (N,) what a letter in the wrong set takes off the budget.
+        inside: (N,) which set is the right one.
+        budget: what may be taken off, where the letter between counts as a whole twice.
+        window: the least and the largest mass.
+    """
+    sure = lost > budget
+    fixed = float(room[sure & inside].sum())
+    least, most = (mass - fixed for mass in window)
+    free = np.flatnonzero(~sure)
+    free = free[np.argsort(-room[free], kind="stable")]
+
+    def subsets(half: IntArray) -> tuple[FloatArray, FloatArray, IntArray] | None:
+        """The masses, what is taken off, and the codes of all subsets of some letters that may be of use."""
+        mass, off, codes = np.zeros(1), np.zeros(1), np.zeros(1, int)
+        for place, letter in enumerate(half):
+            out, into = (lost[letter], 0.0) if inside[letter] else (0.0, lost[letter])
+            mass = np.concatenate([mass, mass + room[letter]])
+            off = np.concatenate([off + out, off + into])
+            codes = np.concatenate([codes, codes | 1 << place])
+            kept = (mass <= most) & (off <= 2 * budget)
+            mass, off, codes = mass[kept], off[kept], codes[kept]
+            if len(mass) > MOST_HALF_SUBSETS:
+                return None
+        return mass, off, codes
+
+    halves = [subsets(free[::2]), subsets(free[1::2])]
+    if halves[0] is None or halves[1] is None:
+        return None
+    (one, off, first), (other, lacks, second) = halves[0], halves[1]
+    order = np.argsort(other, kind="stable")
+    start = np.searchsorted(other[order], least - one)
+    count = np.searchsorted(other[order], most - one, side="right") - start
+    if count.sum() > MOST_MEETINGS:
+        return None
+    mine = np.repeat(np.arange(len(one)), count)
+    steps = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count)
+    theirs = order[np.repeat(start, count) + steps]
+    good = np.flatnonzero(off[mine] + lacks[theirs] <= 2 * budget)
+    sets = np.tile(sure & inside, (len(good), 1))
+    for half, codes in ((free[::2], first[mine[good]]), (free[1::2], second[theirs[good]])):
+        sets[:, half] = (codes[:, None] >> np.arange(len(half))) & 1 == 1
+    return sets
 
 
 def staircases_above(
     kernel: Kernel, family: Staircase, multipliers: FloatArray, threshold: float, most: int, edge: float
-) -> Meeting | None:
+) -> tuple[float, Columns] | None:
     """The staircases with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
 
     A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
@@ -184,14 +214,13 @@ def staircases_above(
     if threshold == -np.inf:
         return None
     p = kernel.p
-    upper, low, high = Stairs(kernel, family, multipliers, edge).search(threshold)
+    upper, low, high = staircases(kernel, family, multipliers, threshold, edge)
     sets: BoolArray | None = np.zeros((0, len(p)), bool)
     if upper > threshold:
         step = float(family.fill(np.array([high]), np.zeros(1))[1][0])
         budget = (upper - threshold + _ROUNDING * (1 + abs(upper) + abs(threshold))) / step
-        width = np.array([high - low + _ROUNDING])
         lost = p * np.abs(multipliers - edge)
-        sets = _within(_Window(p, lost, multipliers < edge, budget, width, np.zeros(1), high))
+        sets = _within(p, lost, multipliers < edge, budget, (low - _ROUNDING, high + 1e-15))
     if sets is None:
         return None
     mass = sets @ p
@@ -200,61 +229,7 @@ def staircases_above(
     top = largest(values, most)
     top = top[values[top] > threshold]
     best = float(values[top].max(initial=-np.inf))
-    return Meeting(best, Columns(family, sets[top], np.full(len(top), -1)))
-
-
-def _stair_values(
-    kernel: Kernel, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray
-) -> FloatArray:
-    low, step, _ = family.fill(mass, np.zeros(mass.shape))
-    low, phi = np.maximum(low, 0.0), kernel.phi
-    worth = mass * phi(low + step) + (1 - mass) * phi(low)
-    return np.asarray(worth - low * float(kernel.p @ multipliers) - step * cost)
-
-
-def _within(letters: _Letters | _Window) -> BoolArray | None:
-    """(K, N) the sets whose mass is in the window, with letters within the budget; None if too many."""
-    below, above = float(letters.below.max()), float(letters.above.max())
-    sure = letters.lost > letters.budget
-    free = np.flatnonzero(~sure)
-    least = letters.total - float(letters.room[sure & letters.inside].sum()) - max(below, 0.0) - 1e-15
-    most = least + max(below, 0.0) + max(above, 0.0) + 2e-15
-    free = free[np.argsort(-letters.room[free], kind="stable")]
-    one_half = _subsets(letters, free[::2], most)
-    other_half = None if one_half is None else _subsets(letters, free[1::2], most)
-    if one_half is None or other_half is None:
-        return None
-    (one, lost, first), (other, lacks, second) = one_half, other_half
-    order = np.argsort(other, kind="stable")
-    start = np.searchsorted(other[order], least - one)
-    count = np.searchsorted(other[order], most - one, side="right") - start
-    if count.sum() > MOST_MEETINGS:
-        return None
-    mine = np.repeat(np.arange(len(one)), count)
-    steps = np.arange(len(mine)) - np.repeat(np.cumsum(count) - count, count)
-    theirs = order[np.repeat(start, count) + steps]
-    good = np.flatnonzero(lost[mine] + lacks[theirs] <= 2 * letters.budget)
-    sets = np.tile(sure & letters.inside, (len(good), 1))
-    for half, codes in ((free[::2], first[mine[good]]), (free[1::2], second[theirs[good]])):
-        sets[:, half] = (codes[:, None] >> np.arange(len(half))) & 1 == 1
-    return sets
-
-
-def _subsets(
-    letters: _Letters | _Window, half: IntArray, most: float
-) -> tuple[FloatArray, FloatArray, IntArray] | None:
-    """The masses, what is taken off U, and the codes of all subsets of some letters that may be of use."""
-    mass, lost, codes = np.zeros(1), np.zeros(1), np.zeros(1, int)
-    for place, letter in enumerate(half):
-        out, into = (0.0, letters.lost[letter]) if not letters.inside[letter] else (letters.lost[letter], 0.0)
-        mass = np.concatenate([mass, mass + letters.room[letter]])
-        lost = np.concatenate([lost + out, lost + into])
-        codes = np.concatenate([codes, codes | 1 << place])
-        kept = (mass <= most) & (lost <= 2 * letters.budget)  # the letter between counts as a whole here
-        mass, lost, codes = mass[kept], lost[kept], codes[kept]
-        if len(mass) > MOST_HALF_SUBSETS:
-            return None
-    return mass, lost, codes
+    return best, Columns(family, sets[top], np.full(len(top), -1))
 
 
 MOST_CORE_LETTERS = 30
@@ -374,6 +349,15 @@ class Core:
         return high
 
 
+def _stair_values(
+    kernel: Kernel, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray
+) -> FloatArray:
+    low, step, _ = family.fill(mass, np.zeros(mass.shape))
+    low, phi = np.maximum(low, 0.0), kernel.phi
+    worth = mass * phi(low + step) + (1 - mass) * phi(low)
+    return np.asarray(worth - low * float(kernel.p @ multipliers) - step * cost)
+
+
 CORE_LETTERS = 16
 """Letters whose every subset is tried, around the letter at which the knapsack is full."""
 
@@ -415,9 +399,9 @@ class SearchPricer:
             bound = relaxed(self.kernel, family, multipliers)
             value, columns = self._near(family, multipliers, most)
             if value <= enough < bound and not clock.late:
-                meeting = self._above(family, multipliers, enough, most)
-                if meeting is not None:
-                    columns, value = joined([columns, meeting.columns]), max(value, meeting.best)
+                above = self._above(family, multipliers, enough, most)
+                if above is not None:
+                    columns, value = joined([columns, above[1]]), max(value, above[0])
                     bound = min(bound, max(value, enough))
             best, upper = max(best, value), max(upper, bound)
             found.append(columns)
@@ -430,13 +414,15 @@ class SearchPricer:
             bound = relaxed(self.kernel, family, multipliers)
             if bound > enough and not clock.late:
                 threshold = max(self._near(family, multipliers, 1)[0], enough)
-                meeting = self._above(family, multipliers, threshold, 1)
-                if meeting is not None:
-                    bound = min(bound, max(threshold, meeting.best))
+                above = self._above(family, multipliers, threshold, 1)
+                if above is not None:
+                    bound = min(bound, max(threshold, above[0]))
             upper = max(upper, bound)
         return upper
 
-    def _above(self, family: Family, multipliers: FloatArray, threshold: float, most: int) -> Meeting | None:
+    def _above(
+        self, family: Family, multipliers: FloatArray, threshold: float, most: int
+    ) -> tuple[float, Columns] | None:
         """All columns of a family above a threshold; None where it takes too long."""
         if isinstance(family, Box):
             return columns_above(self.kernel, family, multipliers, threshold, most)

@@ -13,7 +13,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced
+from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, Relaxed
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -343,23 +343,6 @@ GUESSES = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
 
 
-@dataclass(frozen=True, eq=False)
-class Relaxed:
-    """What one search of relaxed columns found.
-
-    Attributes:
-        upper: what no column is worth beyond its cost.
-        lifts: (N, K) relaxed columns, whose letters may be in part at each of the values.
-        worths: (K,) what they are worth, by the chords of phi.
-        guesses: columns near to them.
-    """
-
-    upper: float
-    lifts: FloatArray
-    worths: FloatArray
-    guesses: list[Explicit]
-
-
 class SplitPricer:
     """Prices by columns on nested sets of letters; bounds by relaxed columns of each family."""
 
@@ -370,9 +353,13 @@ class SplitPricer:
         self.kernel, self.splits = kernel, families
         self._largest = float(self.nested.chords.caps.max())
 
-    def seeds(self) -> list[Batch]:
-        """Columns to start from."""
+    def seeds(self, count: int) -> list[Batch]:
+        """Columns to start from, however many are wanted."""
         return self.nested.seeds()
+
+    def rough(self, multipliers: FloatArray) -> float:
+        """A bound that only says how large a gap is."""
+        return self.bound(multipliers, -np.inf, digits=ROUGH_DIGITS)
 
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
@@ -498,18 +485,14 @@ def _halved(cells: FloatArray) -> FloatArray:
     return np.concatenate([first, second])
 
 
-def _points(split: Split, top: float, mid: float) -> FloatArray:
-    return np.array([(0.0, mid, top)[value] for value in split.values])
-
-
 def relaxed_column(
     kernel: Kernel, split: Split, multipliers: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
     from scipy import sparse
 
-    points, n, p = _points(split, top, mid), len(kernel.p), kernel.p
-    count = len(points)
+    points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
+    count, n = len(points), len(p)
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)
     rows = mid * split.by_mid + top * split.by_top
     matrix = sparse.vstack(
@@ -517,14 +500,11 @@ def relaxed_column(
             sparse.kron(np.ones((1, count)), sparse.eye(n)),
             (points[:, None] * p).reshape(1, -1),
             *(row.reshape(1, -1) for row in rows),
-        ],
-        format="csc",
+        ]
     )
     rates = split.keep * top - split.share * mid
-    lower = np.concatenate([np.ones(n + 1), rates])
-    upper = np.concatenate([np.ones(n + 1), np.full(len(rates), np.inf)])
-    entries = matrix.indptr, matrix.indices, matrix.data
-    model = highs.columnwise(-gains.ravel(), (0.0, np.inf), (lower, upper), entries)
+    lower, upper = np.append(np.ones(n + 1), rates), np.append(np.ones(n + 1), np.full(len(rates), np.inf))
+    model = highs.of_matrix(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix)
     solver = highs.loaded(model, _TIGHT)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:

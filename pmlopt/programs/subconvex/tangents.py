@@ -14,8 +14,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Batch, Explicit, Priced
-from pmlopt.programs.subconvex.split_pricing import Relaxed
+from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Batch, Explicit, Priced, Relaxed
 from pmlopt.solvers.outcome import FOREVER, Clock
 
 BISECTIONS = 50
@@ -30,6 +29,9 @@ MOST_KINDS = 100
 
 TANGENTS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 """Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
+
+GUESSES = 5
+"""Kinds of which a round of relaxed columns brings a column of the requirement, too."""
 
 _FIRST_THRESHOLD = 1e-3
 """By how much less than the relaxed bound the best column is worth, at the first try."""
@@ -111,12 +113,8 @@ class Kinds(ABC):
     @cached_property
     def ends(self) -> tuple[FloatArray, FloatArray]:
         """(K,) the least and the largest mass of the sets."""
-        assert self.count is not None
-        rows = np.arange(len(self))
-        light = np.sort(np.where(self.free, self.p, np.inf), axis=1)
-        heavy = -np.sort(np.where(self.free, -self.p, np.inf), axis=1)
-        sums = (np.cumsum(np.pad(ranked, ((0, 0), (1, 0))), axis=1) for ranked in (light, heavy))
-        least, most = (one[rows, self.count] for one in sums)
+        masses = np.broadcast_to(self.p, self.free.shape)
+        least, most = ((self.best(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1))
         return least, most
 
 
@@ -346,32 +344,43 @@ class KindPricer:
         kinds = self.kinds.narrowed(prices, others - enough, self._rounding(multipliers))
         return KindPricer(kinds, self.keep, self.margins, self.roundings)
 
-    def seeds(self) -> list[Batch]:
+    def seeds(self, count: int) -> list[Batch]:
         """No columns: the relaxed ones come first."""
         return []
+
+    def rough(self, multipliers: FloatArray) -> float:
+        """The bound from tangents alone."""
+        return self.relaxed(multipliers, 0.0, 0.0).upper
 
     def relaxed(
         self, multipliers: FloatArray, enough: float, digits: float, clock: Clock = FOREVER
     ) -> Relaxed:
         """The bound from tangents alone, with the relaxed columns that are near to it."""
-        values, shares, _ = self._relaxed(self.p * multipliers)
+        values, sets, shares, _ = self._relaxed(self.p * multipliers)
         least, most = (self.kinds.mean(end) for end in self.kinds.ends)
-        upper = float((values / np.where(values > 0, least, most)).max(initial=-math.inf))
-        upper += self._rounding(multipliers)
-        lifts = self.kinds.columns(shares)
+        worths = values / np.where(values > 0, least, most)
+        upper = float(worths.max(initial=-math.inf)) + self._rounding(multipliers)
         mass = shares @ self.p
-        return Relaxed(upper, lifts, self.kinds.worth(mass) / self.kinds.mean(mass), [])
+        best = np.argsort(-worths, kind="stable")[:GUESSES]
+        guesses = Explicit(self.kinds[best].columns(sets[best].astype(float)), True, self.margins)
+        told = self.kinds.worth(mass) / self.kinds.mean(mass)
+        return Relaxed(upper, self.kinds.columns(shares), told, [guesses])
 
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
     ) -> Priced[Explicit]:
         """The best columns worth more than `enough`, and a bound; see `Pricer.price`."""
-        if enough == -math.inf:
-            return self._best(multipliers, most, clock)
         loose = self.relaxed(multipliers, enough, 0.0).upper
-        if loose <= enough:
-            return Priced(-math.inf, loose, [])
-        return self._above(multipliers, most, enough, NODES, clock)
+        if enough > -math.inf:
+            if loose <= enough:
+                return Priced(-math.inf, loose, [])
+            return self._above(multipliers, most, enough, NODES, clock)
+        below = _FIRST_THRESHOLD
+        while True:  # thresholds that fall until there are some
+            priced = self._above(multipliers, most, loose - below, NODES, clock)
+            if priced.best > -math.inf or clock.late:
+                return priced
+            below *= 10
 
     def _above(
         self, multipliers: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Clock
@@ -380,7 +389,7 @@ class KindPricer:
         rounding = self._rounding(multipliers)
         enough -= rounding
         costs = self.p * (multipliers + enough)
-        values, shares, extra = self._relaxed(costs)
+        values, _, shares, extra = self._relaxed(costs)
         left, open_ = np.maximum(values, 0.0), np.flatnonzero(values > 0)
         each = max(1, most // max(1, len(open_)))
         best, found = 0.0, [np.empty((len(self.p), 0))]
@@ -414,26 +423,15 @@ class KindPricer:
 
     def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
-        if enough == -math.inf:
-            return self._best(multipliers, sys.maxsize, clock).upper
-        loose = self.relaxed(multipliers, enough, 0.0).upper
-        return loose if loose <= enough else self._above(multipliers, sys.maxsize, enough, NODES, clock).upper
+        return self.price(multipliers, sys.maxsize, enough, clock).upper
 
-    def _best(self, multipliers: FloatArray, most: int, clock: Clock) -> Priced[Explicit]:
-        """The best columns, by thresholds that fall until there are some."""
-        upper, below = self.relaxed(multipliers, 0.0, 0.0).upper, _FIRST_THRESHOLD
-        while True:
-            priced = self.price(multipliers, most, upper - below, clock)
-            if priced.best > -math.inf or clock.late:
-                return priced
-            below *= 10
-
-    def _relaxed(self, costs: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _relaxed(self, costs: FloatArray) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
         """(K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they touch.
 
         Returns:
-            The bounds, (K, N) the shares of letters in the set, and (K,) by how much the tangents are steeper
-            than the worth, which they may be where the mass is the least.
+            The bounds, (K, N) the sets next to them, (K, N) the shares of letters in the relaxed set, and
+            (K,) by how much the tangents are steeper than the worth, which they may be where the mass is the
+            least.
         """
         p, kinds = self.p, self.kinds
         fixed, each = kinds.costs(costs)
@@ -461,11 +459,9 @@ class KindPricer:
         wanted = np.maximum(middle, least) - other @ p
         share = np.where(np.abs(span) > 1e-15, wanted / np.where(span == 0, 1, span), 1.0)
         share = np.clip(share, 0.0, 1.0)[:, None]
-        return (
-            np.minimum(bounds - fixed, kinds.known()),
-            share * one + (1 - share) * other,
-            steeper * np.maximum(least - middle, 0.0),
-        )
+        shares = share * one + (1 - share) * other
+        bounds = np.minimum(bounds - fixed, kinds.known())
+        return bounds, one, shares, steeper * np.maximum(least - middle, 0.0)
 
 
 class _Sets:

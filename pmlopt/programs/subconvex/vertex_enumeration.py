@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, subset_sums
 from pmlopt.model.uncertainty.columns import TIE, Box, Family, Staircase
@@ -17,6 +16,7 @@ from pmlopt.programs.subconvex.columns import (
     Kernel,
     Priced,
     joined,
+    largest,
     sets_of,
     sums_over,
     words,
@@ -145,34 +145,26 @@ class VertexPricer(Generic[B]):
 
     name: ClassVar[str] = "vertices"
 
-    def __init__(
-        self,
-        p: FloatArray,
-        listed: Sequence[B],
-        worths: Worths,
-    ) -> None:
+    def __init__(self, p: FloatArray, listed: Sequence[B], worths: Worths) -> None:
         self.p = p
         self.listed: Sequence[B] = listed
-        self.parts: list[ListedColumns | ListedEntries] = []
-        for one in listed:
-            if isinstance(one, Columns):
-                self.parts.append(ListedColumns(p, one, worths))
-            else:
-                self.parts.append(ListedEntries(one, worths))
+        self.parts = [_Listed(p, one, worths) for one in listed]
 
     @property
     def largest(self) -> float:
         """The largest worth of a column; 0 without one."""
         return max((float(part.worth.max()) for part in self.parts), default=0.0)
 
+    def seeds(self, count: int) -> Sequence[B]:
+        """No columns: those of a round of pricing are the best."""
+        return ()
+
     def price(self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
-            values = part.reduced(self.p * multipliers)
-            count = min(most, len(values))
-            top = np.argpartition(-values, count - 1)[:count]
-            top = top[np.argsort(-values[top], kind="stable")]
+            values = part.worth - part.costs(self.p * multipliers)
+            top = largest(values, most)
             best = max(best, float(values[top[0]]))
             found.append(columns[top])
         return Priced(best, best, found)
@@ -182,11 +174,18 @@ class VertexPricer(Generic[B]):
         return self.price(multipliers, 1, enough, clock).upper
 
 
-class ListedColumns:
-    """The columns of one family as arrays: lam = low + step on S + extra at f."""
+class _Listed:
+    """The columns of one list: what they are worth, and what they cost.
 
-    def __init__(self, p: FloatArray, columns: Columns, worths: Worths) -> None:
-        self.sets: NDArray[np.uint16] = words(columns.high)
+    Those of a family are lam = low + step on S + extra at f, with S as words of 16 letters.
+    """
+
+    def __init__(self, p: FloatArray, columns: Columns | Explicit, worths: Worths) -> None:
+        self.columns, of = columns, worths.worth if isinstance(worths, Kernel) else worths
+        if isinstance(columns, Explicit):
+            self.worth = of(columns.entries)
+            return
+        self.sets = words(columns.high)
         self.letter = np.where(columns.between >= 0, columns.between, 0)
         room = np.where(columns.between >= 0, p[self.letter], 0.0)
         mass = sums_over(self.sets, p)
@@ -195,24 +194,14 @@ class ListedColumns:
             self.worth = worths.worth_of(mass, room, self.low, self.step, self.extra)
             return
         parts = [slice(start, start + _SETS_AT_A_TIME) for start in range(0, len(columns), _SETS_AT_A_TIME)]
-        self.worth = np.concatenate([worths(columns[part].lifts(p)) for part in parts])
+        self.worth = np.concatenate([of(columns[part].lifts(p)) for part in parts])
 
-    def reduced(self, costs: FloatArray) -> FloatArray:
-        """(K,) worth less cost, the cost of a letter being p[x] rho[x]."""
-        spent = self.low * costs.sum() + self.step * sums_over(self.sets, costs)
-        return np.asarray(self.worth - spent - self.extra * costs[self.letter])
-
-
-class ListedEntries:
-    """Columns as they are."""
-
-    def __init__(self, columns: Explicit, worths: Worths) -> None:
-        self._entries = columns.entries
-        self.worth = worths.worth(self._entries) if isinstance(worths, Kernel) else worths(self._entries)
-
-    def reduced(self, costs: FloatArray) -> FloatArray:
-        """(K,) worth less cost, the cost of a letter being p[x] rho[x]."""
-        return np.asarray(self.worth - costs @ self._entries)
+    def costs(self, prices: FloatArray) -> FloatArray:
+        """(K,) what the columns cost, at the prices p[x] rho[x] of the letters."""
+        if isinstance(self.columns, Explicit):
+            return np.asarray(prices @ self.columns.entries)
+        spent = self.low * prices.sum() + self.step * sums_over(self.sets, prices)
+        return np.asarray(spent + self.extra * prices[self.letter])
 
 
 _SETS_AT_A_TIME = 50_000

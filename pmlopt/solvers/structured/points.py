@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import cast
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
-from pmlopt.solvers.structured.block_program import Block, Task
+from pmlopt.solvers.structured.block_program import Block, Hinge, Task
 
 Family = dict[str, FloatArray]
 
@@ -106,7 +106,7 @@ def _ratio(step: FloatArray, at: FloatArray) -> float:
 
 def narrowed(task: Task) -> Task:
     """The program with its numbers in single precision; there must be no border."""
-    return replace(task, costs=_narrow(task.costs), block=_narrow_block(task.block))
+    return replace(task, costs=_narrow(task.costs), block=_narrow(task.block))
 
 
 def narrowed_point(point: Point) -> Point:
@@ -138,37 +138,19 @@ def widened_point(task: Task, point: Point) -> Point:
 
 
 def _as(point: Point, kind: type[np.floating]) -> Point:
-    def family(parts: Family) -> Family:
-        return {name: part.astype(kind) for name, part in parts.items()}
+    def cast(part: Any) -> Any:
+        if isinstance(part, dict):
+            return {name: cast(each) for name, each in part.items()}
+        return part.astype(kind)
 
-    return Point(
-        family(point.slacks),
-        family(point.duals),
-        point.low.astype(kind),
-        point.scalars.astype(kind),
-        point.means.astype(kind),
-        point.rows.astype(kind),
-    )
+    return replace(point, **{one.name: cast(getattr(point, one.name)) for one in fields(point)})
 
 
-def _narrow(part: FloatArray) -> FloatArray:
-    return cast("FloatArray", part.astype(np.float32))
-
-
-def _narrow_block(block: Block) -> Block:
-    hinge = block.hinge
-    if hinge is not None:
-        costs = None if hinge.costs is None else _narrow(hinge.costs)
-        hinge = replace(hinge, at=_narrow(hinge.at), costs=costs)
-    return replace(
-        block,
-        lower=_narrow(block.lower),
-        upper=_narrow(block.upper),
-        inside=_narrow(block.inside),
-        weights=None if block.weights is None else _narrow(block.weights),
-        mean=None if block.mean is None else _narrow(block.mean),
-        hinge=hinge,
-    )
+def _narrow(part: Any) -> Any:
+    """A part of a program with its arrays of floats in single precision."""
+    if isinstance(part, Block | Hinge):
+        return replace(part, **{one.name: _narrow(getattr(part, one.name)) for one in fields(part)})
+    return part.astype(np.float32) if isinstance(part, np.ndarray) and part.dtype == np.float64 else part
 
 
 VOID = 1e-30

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from pmlopt import PML, L1Ball, MutualInformation, Prior, design, solve
+from pmlopt import PML, L1Ball, MutualInformation, design, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.uncertainty.columns import Cone
 from pmlopt.programs.subconvex.ball_pricing import most_information, plateau_bound
@@ -50,7 +50,7 @@ def plateaus(p: FloatArray, lifts: FloatArray, half: float) -> NDArray[np.bool_]
     return np.asarray(empty & between & (p @ high < half))
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", range(15))
 def test_no_plateau_exceeds_its_bound(seed: int) -> None:
     rng = np.random.default_rng([1, seed])
     keep = float(rng.uniform(0.1, 0.8))
@@ -102,31 +102,22 @@ def test_too_many_plateaus_or_a_wide_ball_are_left_to_others() -> None:
     assert KindPricer.plateaus(np.full(5, 1 / 5), 0.1, 0.3) is None
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize(("size", "epsilon", "radius"), [(14, 2.0, 0.05), (18, 1.0, 0.02), (20, 2.0, 0.05)])
-def test_few_letters_over_a_ball_are_proved(seed: int, size: int, epsilon: float, radius: float) -> None:
-    p = np.random.default_rng(seed).dirichlet(np.ones(size))
+def test_few_letters_over_a_ball_are_proved(size: int, epsilon: float, radius: float) -> None:
+    p = np.random.default_rng(size).dirichlet(np.ones(size))
     result = solve(design(p, PML(epsilon, over=L1Ball(p, radius)), MutualInformation()))
     assert result.status == "optimal"
     assert result.certificate.verify()
 
 
-@pytest.mark.parametrize("size", [18, 24, 32, 60])
-def test_information_over_a_ball_is_closed(size: int) -> None:
+@pytest.mark.parametrize(("size", "radius"), [(18, 0.02), (24, 0.02), (40, 0.0), (40, 0.2), (60, 0.02)])
+def test_information_over_a_ball_is_closed(size: int, radius: float) -> None:
     p = np.random.default_rng(0).dirichlet(np.full(size, 2.0))
-    result = solve(design(p, PML(1.0, over=L1Ball(p, 0.02)), MutualInformation()), tolerance=1e-7)
+    result = solve(design(p, PML(1.0, over=L1Ball(p, radius)), MutualInformation()), tolerance=1e-7)
     assert result.gap <= 1e-7
-    assert result.bound <= most_information(math.exp(-1), 0.01) + 1e-10
+    most = -math.log(math.exp(-1) + radius / 2)
+    assert most == pytest.approx(most_information(math.exp(-1), radius / 2), abs=1e-15)
+    assert result.bound <= most + 1e-10
+    assert result.value >= most - (1e-4 if size < 40 else 1e-6)
     assert result.certificate.verify()
     assert result.level <= 1.0
-
-
-def test_information_over_a_ball_falls_with_what_it_may_hold() -> None:
-    prior = Prior(np.random.default_rng(3).dirichlet(np.full(40, 2.0)))
-    values = []
-    for radius in (0.0, 0.05, 0.2):
-        privacy = PML(1.0, over=L1Ball(prior, radius))
-        result = solve(design(prior, privacy, MutualInformation()), tolerance=1e-6)
-        assert result.gap <= 1e-6
-        values.append(result.value)
-    assert values == pytest.approx([-math.log(math.exp(-1) + half) for half in (0, 0.025, 0.1)], abs=1e-6)

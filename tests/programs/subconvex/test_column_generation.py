@@ -87,7 +87,7 @@ def test_each_way_of_pricing_ends_with_a_proof(
 ) -> None:
     declare_none(monkeypatch, listing=way == "vertices")
     case = counted_case(66, seed) if way == "counts" else random_case(67 + (way == "search"), seed)
-    assert_route("tangents" if (way, kind) == ("search", "ldp") else way, case, kind, "mutual information")
+    assert_route(way, case, kind, "mutual information")
 
 
 def assert_route(way: str, case: Case, kind: str, name: str) -> None:

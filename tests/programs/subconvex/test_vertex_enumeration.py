@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 from oracles.brute_force_columns import (
     KINDS,
-    Problem,
     assert_allowed,
     extreme,
     families_of,
     families_under,
-    problems,
     rounded,
 )
 from strategies import exact_law
@@ -26,7 +24,7 @@ from pmlopt import LDP, LIP, PML, Prior
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
+from pmlopt.programs.subconvex.vertex_enumeration import count_vertices, vertices
 
 SHARE = 2.0**-40
 
@@ -120,26 +118,6 @@ def test_no_list_is_longer_than_its_limit(family: Family) -> None:
     assert vertices(p, [family, family], 2 * count) is not None
     assert vertices(p, [family, family], 2 * count - 1) is None
     assert vertices(np.full(60, 1 / 60), [family], 1000) is None
-
-
-@settings(max_examples=30, deadline=None)
-@given(problems())
-def test_pricing_from_the_list_is_exact(problem: Problem) -> None:
-    found = vertices(problem.p, problem.families, 10**6)
-    assert found is not None
-    pricer = VertexPricer(problem.p, found, problem.kernel.worth)
-    expected = problem.best()
-    priced = pricer.price(problem.rho, 5, -math.inf)
-    near = pytest.approx(expected, abs=1e-9 * problem.size)
-    assert pricer.bound(problem.rho, -math.inf) == near
-    assert priced.best == near
-    assert priced.upper == near
-    assert problem.largest(priced.columns) == near
-    for columns in priced.columns:
-        values = [problem.value(column) for column in columns.lifts(problem.p).T.tolist()]
-        assert len(values) <= 5
-        assert values == pytest.approx(sorted(values, reverse=True), abs=1e-9 * problem.size)
-        assert_allowed(problem.p, columns.lifts(problem.p), columns.family)
 
 
 @pytest.mark.parametrize("tiny", [1e-6, 1e-9, 1e-12])

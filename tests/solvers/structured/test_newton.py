@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles.bands import KINDS, bounded
 from oracles.blocks import WIDE, wide
@@ -244,28 +242,15 @@ def worst_error(task: Task, at: Point, wanted: Family) -> float:
     )
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
-@settings(max_examples=5, deadline=None)
-@given(n=st.integers(3, 4), m=st.integers(2, 4), seed=st.integers(0, 2**32 - 1))
-def test_a_step_solves_the_whole_system(kind: str, n: int, m: int, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    task = task_at(kind, rng, n, m)
-    at = point_in(task, rng, 1.0)
-    wanted = any_products(at, rng)
-    assert worst_error(task, at, wanted) < 1e-9
-
-
 # Two variables that are 1e-d to 1 have ratios over 2 d digits, and eliminations square them.
-@pytest.mark.parametrize(("digits", "accuracy"), [(3.0, 1e-9), (5.0, 1e-6)])
+@pytest.mark.parametrize(("digits", "accuracy"), [(1.0, 1e-9), (3.0, 1e-9), (5.0, 1e-6)])
 @pytest.mark.parametrize("kind", ALL_KINDS)
-def test_steps_are_right_at_badly_scaled_points(kind: str, digits: float, accuracy: float) -> None:
+def test_a_step_solves_the_whole_system(kind: str, digits: float, accuracy: float) -> None:
     for seed in range(3):
         rng = np.random.default_rng(seed)
-        n, m = int(rng.integers(3, 5)), int(rng.integers(2, 5))
-        task = task_at(kind, rng, n, m)
+        task = task_at(kind, rng, int(rng.integers(3, 5)), int(rng.integers(2, 5)))
         at = point_in(task, rng, digits)
-        wanted = any_products(at, rng)
-        assert worst_error(task, at, wanted) < accuracy
+        assert worst_error(task, at, any_products(at, rng)) < accuracy
 
 
 @pytest.mark.parametrize("kind", KINDS)
