@@ -9,7 +9,9 @@ PML(epsilon / T) for the marginal law, and randomized response at the level for 
 that may use all of epsilon for one state each. Losses are the mean share of months that are told wrong
 (Hamming), over runs drawn from the chain.
 
-Then a crowd at size: 100,000 people in eight states for 50 steps, with processor time and memory.
+Then single steps over chains of twenty states that forget at once, in a few steps, and in a hundred, in
+milliseconds of processor time; and a crowd at size: 100,000 people in eight states for 50 steps, with
+processor time and memory.
 
     python benchmarks/streams.py [--out FOLDER] [--quick]
 """
@@ -31,6 +33,7 @@ HEAD = (
     "epsilon", "steps", "bound", "stream", "growing caps", "LDP epsilon / T", "PML epsilon / T",
     "temporal LDP", "highest level of streams",
 )  # fmt: skip
+STEPS = ("chain of twenty states", "steps", "median ms", "mean ms", "longest ms", "level")
 CROWD = (
     "chain", "people", "steps", "histories", "wrong in the first 5", "wrong in the last 5", "level",
     "processor seconds", "peak MiB",
@@ -101,6 +104,32 @@ def temporal_level(chain: Chain, epsilon: float, steps: int) -> float:
     return low
 
 
+def step_times(name: str, kernel: np.ndarray, steps: int) -> list[str]:
+    """A row of the table of single steps: each is designed, drawn and accounted for."""
+    rng, n = np.random.default_rng(0), len(kernel)
+    stream = Stream(Chain(np.full(n, 1 / n), kernel), PML(1.0), "hamming")
+    stream.solve()  # what is imported is not counted
+    state, times = 0, []
+    for _ in range(steps):
+        begun = time.process_time()
+        stream.release(state, rng)
+        times.append(1e3 * (time.process_time() - begun))
+        state = rng.choice(n, p=kernel[state])
+    numbers = (np.median(times), np.mean(times), np.max(times))
+    return [name, f"{steps:,}", *(f"{value:.0f}" for value in numbers), f"{stream.level:.3f}"]
+
+
+def kernels(n: int) -> dict[str, np.ndarray]:
+    """Kernels of the chains of single steps, by how soon they forget."""
+    mixing = np.random.default_rng(0).dirichlet(np.ones(n), size=n)
+    line = 0.5 * np.eye(n) + 0.25 * np.eye(n, k=1) + 0.25 * np.eye(n, k=-1)
+    return {
+        "forgets at once": mixing,
+        "stays half of the time": (np.eye(n) + mixing) / 2,
+        "walks along a line": line / line.sum(axis=1, keepdims=True),
+    }
+
+
 def crowd_at_size(name: str, kernel: np.ndarray, people: int, steps: int) -> list[str]:
     """A row of the table of crowds."""
     rng, n = np.random.default_rng(3), len(kernel)
@@ -135,6 +164,9 @@ def main(argv: Sequence[str] | None = None) -> None:
             row = (bound, plain, grown, alone, pml, temporal, max(highest, more))
             rows.append([f"{epsilon:g}", f"{steps}", *(f"{value:.3f}" for value in row)])
     report(arguments.out, "streams", HEAD, rows)
+    count = 5 if arguments.quick else 200
+    times = [step_times(name, kernel, count) for name, kernel in kernels(20).items()]
+    report(arguments.out, "stream steps", STEPS, times)
     people, steps = (200, 3) if arguments.quick else (100_000, 50)
     mixing = np.random.default_rng(0).dirichlet(np.ones(8), size=8)
     report(arguments.out, "crowds", CROWD, [crowd_at_size("forgets fast", mixing, people, steps)])
