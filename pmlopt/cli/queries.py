@@ -29,7 +29,7 @@ from pmlopt.cli.options import (
     command,
     draw_curves,
     main,
-)  # fmt: skip  # fmt: skip
+)  # fmt: skip
 from pmlopt.cli.printing import (
     echo_json,
     nats,

@@ -92,16 +92,8 @@ class Chain(Record):
             >>> Chain.from_sequences([["a", "a", "b"], ["b", "a", "a"]], 1.0).kernels[0].round(12).tolist()
             [[0.6, 0.4], [0.666666666667, 0.333333333333]]
         """
-        more = nonnegative(smoothing, "what is added to counts", PriorError)
         names, firsts, moves = counted_moves(sequences, labels)
-        firsts, moves = firsts + more, moves + more
-        left = moves.sum(axis=1)
-        if not left.all():
-            raise PriorError(
-                f"nobody is seen to move on from {names[int(left.argmin())]!r}: give smoothing=0.5, or leave "
-                "the state out"
-            )
-        return cls(firsts / firsts.sum(), moves / left[:, None], names)
+        return cls(*smoothed(names, firsts, moves, smoothing), names)
 
     @property
     def size(self) -> int:
@@ -177,6 +169,25 @@ def counted_moves(
     if pairs:
         np.add.at(moves, tuple(np.array(pairs).T), 1)
     return names, firsts, moves
+
+
+def smoothed(
+    labels: tuple[Label, ...], firsts: FloatArray, moves: FloatArray, smoothing: float
+) -> tuple[FloatArray, FloatArray]:
+    """The law of the first state and the kernel of what `counted_moves` gives, a number added to each count.
+
+    Raises:
+        PriorError: nothing is known of where a state moves to.
+    """
+    more = nonnegative(smoothing, "what is added to counts", PriorError)
+    firsts, moves = firsts + more, moves + more
+    left = moves.sum(axis=1)
+    if not left.all():
+        raise PriorError(
+            f"nobody is seen to move on from {labels[int(left.argmin())]!r}: give smoothing=0.5, or leave "
+            "the state out"
+        )
+    return firsts / firsts.sum(), moves / left[:, None]
 
 
 def _within(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:

@@ -47,7 +47,7 @@ from pmlopt.releases.folders import apply_folder
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.recorded import RecordedDraws, levels_planned
-from pmlopt.verification.verifying import load, trusted_mechanism
+from pmlopt.verification.verifying import trusted
 
 Columns: TypeAlias = str | tuple[str, ...]
 Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
@@ -299,8 +299,7 @@ def write_release(
 def _named(made: Made) -> Mechanism | Result[Any]:
     """A mechanism, or the result that it comes with; outputs that nobody named become y0, y1, ..."""
     if isinstance(made, str | os.PathLike):
-        trusted_mechanism(made)  # refuses a file that claims what is false
-        return _named(load(made))
+        return _named(trusted(made))
     mechanism = made if isinstance(made, Mechanism) else getattr(made, "mechanism", None)
     if not isinstance(mechanism, Mechanism) or isinstance(mechanism, OrbitMechanism):
         raise InputError(f"{made!r:.60} is no mechanism on letters that are listed, nor a result with one")

@@ -185,8 +185,8 @@ class ExactBelief:
         numerators, exponents = np.vstack(rows), np.concatenate(each)
         if not len(exponents):
             return PML(Prior(law).max_leakage)  # whatever is told is within the level
-        asked = _asked(numerators * np.exp(-exponents)[:, None] - law)
-        return RatioBound(numerators[asked], np.tile(law, (int(asked.sum()), 1)), exponents[asked])
+        needed = _needed(numerators * np.exp(-exponents)[:, None] - law)
+        return RatioBound(numerators[needed], np.tile(law, (int(needed.sum()), 1)), exponents[needed])
 
     @cached_property
     def _ahead(self) -> tuple[Values, ...]:
@@ -255,7 +255,7 @@ class ExactBelief:
         return ExactBelief(self.asked, self.time + 1, law, tuple(kept), window, peaks, level)
 
 
-def _asked(rows: FloatArray) -> BoolArray:
+def _needed(rows: FloatArray) -> BoolArray:
     """(K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
 
     Row j follows from row i where `rows_j <= s rows_i` for some s >= 0. Of rows that follow from each other

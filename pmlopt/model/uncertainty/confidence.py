@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, subset_sums, whole, within
-from pmlopt.data.chain import Chain, counted_moves
+from pmlopt.data.chain import Chain, counted_moves, smoothed
 from pmlopt.data.prior import Prior, PriorLike, as_prior, counted
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty.boxes import Box
@@ -327,18 +327,16 @@ def confidence_chain(
         >>> round(float(chain.over[0, 0, 0, 1]), 3)  # (0.05 / (2 * 4 * 99))^(1/50): all fifty moves lead to b
         0.824
     """
-    seen = [list(states) for states in sequences]
-    chain = Chain.from_sequences(seen, smoothing, labels)
-    _, _, moves = counted_moves(seen, chain.labels)
+    names, firsts, moves = counted_moves(sequences, labels)
+    initial, kernel = smoothed(names, firsts, moves, smoothing)
     tail = probability(delta) / (2 * moves.size * max(1.0, moves.sum()))
     known = moves.sum(axis=1) > 0
     ends = np.stack([np.zeros(moves.shape), np.ones(moves.shape)])
     rest = moves[known].sum(axis=1, keepdims=True) - moves[known]
     found = binomial_intervals(moves[known].ravel(), rest.ravel(), tail)
     ends[:, known] = np.stack(found).reshape(2, *rest.shape)
-    kernel = chain.kernels[0]
     over = (np.minimum(ends[0], kernel), np.maximum(ends[1], kernel))
-    return Chain(chain.initial, kernel, chain.labels, over)
+    return Chain(initial, kernel, names, over)
 
 
 def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:

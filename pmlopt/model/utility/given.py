@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Any, TypeAlias
 
+from pmlopt.core.guesses import hint
 from pmlopt.core.records import fields_of, kinds_of
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError
@@ -71,6 +71,5 @@ def _named(name: str) -> Utility:
         return known[name]()
     names = [*LOSSES, match.__name__, *known, EstimationError.kind]
     names += [f"{EstimationError.kind}:{workload}" for workload in WORKLOADS]
-    near = get_close_matches(name, names, n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"use {', '.join(names)}, or a matrix"
-    raise UtilityError(f"the utility {name!r} is not known: {hint}")
+    near = hint(name, names, f"use {', '.join(names)}, or a matrix")
+    raise UtilityError(f"the utility {name!r} is not known: {near}")

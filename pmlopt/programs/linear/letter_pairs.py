@@ -82,9 +82,9 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
     told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), np.eye(m))
     rows = [sparse.csr_array(sums), told, sparse.kron(pairs, np.eye(m))]
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
-    ends = (np.concatenate([fixed, np.full(count * m, end)]) for end in (-np.inf, 0.0))
+    ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])
-    model = highs.of_matrix(costs, (0.0, np.inf), (next(ends), next(ends)), sparse.vstack(rows))
+    model = highs.of_matrix(costs, (0.0, np.inf), ends, sparse.vstack(rows))
     solver = highs.loaded(model, {**highs.METHODS["highs"], **highs.limits(options), "presolve": "off"})
     ready = time.perf_counter()
     outcome = highs.outcome_of(solver, False, ready - begin, ready)
