@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, Positions, labels_of, whole
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -22,9 +23,6 @@ from pmlopt.programs.certificate import RATIONAL, C_co, Certificate, Claim, Stor
 from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.program import Program
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 Outputs = int | Iterable[Label] | None
 

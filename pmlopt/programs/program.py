@@ -7,26 +7,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.display import facts_html
 from pmlopt.core.guesses import Guessed
+from pmlopt.core.loaded_later import cp
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStart, restart_of
 from pmlopt.solvers.outcome import Clock, Options, Outcome
 from pmlopt.solvers.through_cvxpy import installed, write_mps
 
-if TYPE_CHECKING:
-    import cvxpy as cp
-
 
 def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]) -> cp.Problem:
     """A cvxpy problem whose constraints carry their names as labels."""
-    import cvxpy as cp
-
     for name, constraint in constraints.items():
         constraint.set_label(name)
     return cp.Problem(objective, list(constraints.values()))

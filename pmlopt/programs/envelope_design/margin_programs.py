@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.programs.envelope_design.margins import MarginRange
 from pmlopt.solvers.highs import columnwise
 from pmlopt.solvers.outcome import Options
@@ -119,8 +120,6 @@ class MarginPrograms:
         Raises:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.
         """
-        from scipy import sparse
-
         n, m = self.gains.shape
         letters, outputs, (law, bad, steps) = self._letters, self._outputs, self._moving
         parts = [*self._fixed, (*law, -caps[letters]), (*bad, -slopes[letters])]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, ProgramError, UtilityError
 from pmlopt.model.privacy import PML
@@ -18,9 +18,6 @@ from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificat
 from pmlopt.programs.envelope_design.margins import MarginRange
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.programs.program import Declaration, Program, problem_of
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -133,8 +130,6 @@ def envelope_design(
         array([[1.      , 0.      ],
                [0.957682, 0.042318]])
     """
-    import cvxpy as cp
-
     known = as_prior(prior)
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     failure = probability(delta)
@@ -155,8 +150,6 @@ def envelope_design(
 
 
 def _declaration(plain: LinearDesign, span: MarginRange, margins: cp.Parameter) -> Declaration:
-    import cvxpy as cp
-
     mechanism = cp.Variable(plain.table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, plain.table.shape[1]), nonneg=True, name="output_law")
     bad = cp.Variable(law.shape, nonneg=True, name="bad")

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.loaded_later import linalg, optimize
 from pmlopt.programs.estimation.bounds import Proof, relaxed
 from pmlopt.programs.estimation.columns import MOST_LETTERS_RELAXED, with_constant
 from pmlopt.programs.estimation.fewer_outputs import fewest, merged, thinned
@@ -210,9 +211,7 @@ def _drawn(columns: FloatArray, size: int) -> FloatArray:
 
 def _spanning(columns: FloatArray) -> IntArray:
     """Columns from which all others follow, and the constant, the first: with them J can be regular."""
-    from scipy.linalg import qr
-
-    order = qr(columns, mode="r", pivoting=True)[1]
+    order = linalg.qr(columns, mode="r", pivoting=True)[1]
     return np.asarray(np.unique(np.append(0, order[: len(columns)])))
 
 
@@ -253,10 +252,8 @@ def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
 
 def _inside(columns: FloatArray) -> FloatArray:
     """Weights that make the constant, the least of them as large as it can be: a linear program."""
-    from scipy.optimize import linprog
-
     n, count = columns.shape
-    solved = linprog(
+    solved = optimize.linprog(
         np.append(np.zeros(count), -1.0),  # q = r + s, r >= 0, and s is maximised
         A_eq=np.column_stack([columns, columns.sum(axis=1)]),
         b_eq=np.ones(n),

@@ -12,6 +12,7 @@ import numpy as np
 from highspy import Highs
 
 from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
@@ -315,8 +316,6 @@ class ProgramSearch(ColumnSearch):
 
     @cached_property
     def _solver(self) -> Highs:
-        from scipy import sparse
-
         rows, columns = self.cone.rows.shape
         system = sparse.csc_array(np.vstack([self.cone.rows, self.cone.mean]))
         model = highs.columnwise(

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import optimize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
@@ -74,11 +75,9 @@ def information_of(p: FloatArray, matrix: FloatArray) -> FloatArray:
 
 def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
     """(N,) the pi of the least sum with `<pi, lam> >= |Z' lam|^2` for all columns: a linear program."""
-    from scipy.optimize import linprog
-
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
     size = float(heights.max())
-    solved = linprog(
+    solved = optimize.linprog(
         np.ones(len(columns)), A_ub=-columns.T, b_ub=-heights / size, bounds=(None, None), method="highs"
     )
     if solved.x is None:

@@ -10,6 +10,7 @@ import highspy
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import ExpectedGain
@@ -86,8 +87,6 @@ class LevelProgram:
 
     def _model(self, levels: IntArray, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
         """Columns: entries, largest entries, d, shortfalls. Rows: sums, largest entries, set, levels."""
-        from scipy import sparse
-
         n, m, k, count, _ = self._size
         short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
         entry, shorts, total = np.arange(k), k + m + m * count + np.arange(n), int(levels[-1]) + 1
@@ -115,8 +114,6 @@ class LevelProgram:
 
     def _of_set(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
         """What the set of priors brings: the columns in its coordinates, and d in these and in the levels."""
-        from scipy import sparse
-
         assert self._set is not None
         n, m, k, _, size = self._size
         each, part = np.nonzero(self._set.parts[self._letter] != 0)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import Any, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, real
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
@@ -26,9 +27,6 @@ from pmlopt.programs.least_leakage.certificate import Expected, Floor, LevelCert
 from pmlopt.programs.linear.certifying import in_whole_numbers
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns
 from pmlopt.programs.program import Declaration, Program, problem_of
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
@@ -411,8 +409,6 @@ def _fields(
     over: PriorSet | None = None,
 ) -> dict[str, Any]:
     """The fields of a program, with its declaration at a share that is a parameter."""
-    import cvxpy as cp
-
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
     return {
         "declare": partial(_declaration, columns, allowed, floor, over, share),
@@ -427,9 +423,6 @@ def _fields(
 
 def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
     """(N, M) the matrix with these entries on allowed pairs, and zeros elsewhere."""
-    import cvxpy as cp
-    from scipy import sparse
-
     k = entries.size
     place = sparse.csc_array((np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k))
     return cp.reshape(place @ entries, allowed.shape, order="C")
@@ -438,9 +431,6 @@ def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
 def _declaration(
     columns: Columns, allowed: BoolArray, floor: Floor | None, over: PriorSet | None, share: cp.Parameter
 ) -> Declaration:
-    import cvxpy as cp
-    from scipy import sparse
-
     n, m = len(columns.masses), len(columns.means(allowed))
     letter, output, in_row, in_law = columns.pairs(allowed)
     k = len(letter)

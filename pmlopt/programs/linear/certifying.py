@@ -7,11 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.core.loaded_later import cp, optimize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
@@ -37,9 +38,6 @@ from pmlopt.programs.linear.program import (
     has_expression,
 )
 from pmlopt.solvers.outcome import FOREVER, Clock
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 DIGITS = 120
 """Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""
@@ -368,8 +366,6 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
         (N, M) gains and the constant; the constant is inf where a constraint is of a kind that has no
         expression (a cone) or moves a variable without bounds.
     """
-    import cvxpy as cp
-
     slopes: dict[int, FloatArray] = {}
     variables: dict[int, cp.Variable] = {}
     constant = size = 0.0
@@ -439,8 +435,6 @@ def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | 
 
     The variables of the program must have their values, and the constraints their multipliers.
     """
-    import cvxpy as cp
-
     found = []
     for name, constraint in program.added.items():
         rows = program.affine(constraint)
@@ -547,9 +541,7 @@ def _candidates(program: LinearDesign) -> Iterator[_Form]:
             yield _Form(name, form.matrix, outputs, np.asarray(matrix))
             continue
         if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
-            from scipy.optimize import linear_sum_assignment
-
-            columns, outputs = linear_sum_assignment(worth, maximize=True)
+            columns, outputs = optimize.linear_sum_assignment(worth, maximize=True)
         matrix = np.zeros(program.table.shape)
         matrix[:, outputs] = form.matrix[:, columns]
         yield _by_outputs(name, matrix)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, rounding_of
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.invariant import InvariantPrior
@@ -331,8 +332,6 @@ class ReducedColumns(Columns):
 
         The constraints of the requirement are named after the orbits of outputs; values are gains, or losses.
         """
-        import cvxpy as cp
-
         orbits = self.orbits
         lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
         law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")
@@ -354,8 +353,6 @@ class ReducedColumns(Columns):
 
 def _summing(values: FloatArray, rows: Any, count: int) -> Any:
     """(count, C) sparse: the sums over places that belong to one row, each times its value."""
-    from scipy import sparse
-
     return sparse.csr_array((values, (rows, np.arange(len(rows)))), (count, len(rows)))
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
@@ -39,10 +40,6 @@ from pmlopt.programs.linear.columns import (
 from pmlopt.programs.program import Declaration, Program, problem_of
 from pmlopt.solvers.structured.block_program import Block, Border, Task, attainable
 from pmlopt.solvers.structured.points import Point
-
-if TYPE_CHECKING:
-    import cvxpy as cp
-    from scipy import sparse
 
 FEWEST_PAIRS = 20_000
 """Pairs of letters and outputs up to which classes have nothing to gain: other methods take milliseconds."""
@@ -192,8 +189,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
         The variables must have their values. None where it is not affine in the mechanism alone.
         """
-        from scipy import sparse
-
         law, (n, m) = self.variables["output_law"], self.table.shape
         if not has_expression(constraint) or not constraint.expr.is_affine():
             return None
@@ -212,9 +207,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
     def added_rows(self) -> AddedRows | None:
         """The added constraints as at most N rows; None where they are more, or not affine."""
-        import cvxpy as cp
-        from scipy import sparse
-
         added = tuple(self.added.values())
         sizes = [constraint.size for constraint in added]
         if sum(sizes) > self.prior.size:
@@ -247,8 +239,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         Raises:
             ProgramError: one is no such constraint, is there twice, or is on other labels.
         """
-        import cvxpy as cp
-
         cells, added = cp.vec(self.mechanism, order="C"), {}
         stated = dict(self.stated)
         for one in constraints:
@@ -285,8 +275,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
             >>> round(float(solve(fair).mechanism.matrix[0, 0]), 6)
             0.6
         """
-        import cvxpy as cp
-
         for name, constraint in constraints.items():
             if name in self.constraints or name in self.added:
                 raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
@@ -358,15 +346,11 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
 def has_expression(constraint: cp.Constraint) -> bool:
     """Whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
-    import cvxpy as cp
-
     return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
 
 
 def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
     """A constraint's slopes by variable, (entries of the variable, rows); None where cvxpy has none."""
-    from scipy import sparse
-
     try:
         gradients = constraint.expr.grad
     except (NotImplementedError, ValueError):
@@ -406,8 +390,6 @@ class AddedRows:
 
     def beside(self, task: Task) -> Task:
         """The task with these rows."""
-        from scipy import sparse
-
         rest, allowed = ~self.zero, task.allowed
         if self.zero.any():
             named = np.asarray((self.coefficients[self.zero] != 0).sum(axis=0)).reshape(self.shape)
@@ -485,8 +467,6 @@ def _lazy(prior: Prior, privacy: Requirement) -> bool:
 def _declaration(
     prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
 ) -> Declaration:
-    import cvxpy as cp
-
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
     declared = privacy.declare(prior, mechanism, law)

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, real, rounding_of
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries import Query, RecordChannel
@@ -153,9 +154,6 @@ def class_relaxation(adversary: Adversary) -> Declaration:
         >>> round(float(value), 6)
         0.368064
     """
-    import cvxpy as cp
-    from scipy import sparse
-
     used = np.isfinite(adversary.log_counts)
     letters, classes = np.nonzero(used)
     places, (counts, entropy) = np.arange(len(letters)), adversary.shifted

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, whole
+from pmlopt.core.loaded_later import optimize, special
 from pmlopt.core.roots import halved
 from pmlopt.data.sampling.categorical import generator
 from pmlopt.errors import PrivacyError, SolverUnavailableError
@@ -31,9 +32,7 @@ LARGEST_INVERSE_TEMPERATURE = 1e12
 
 def entropies(rows: FloatArray) -> FloatArray:
     """The entropy of each row, in nats."""
-    from scipy.special import xlogy
-
-    return np.asarray(-xlogy(rows, rows).sum(axis=-1))
+    return np.asarray(-special.xlogy(rows, rows).sum(axis=-1))
 
 
 def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
@@ -139,8 +138,6 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         >>> law.round(6).tolist(), round(float(entropies(law)), 9)
         ([0.642317, 0.178841, 0.178841], 0.9)
     """
-    from scipy.optimize import brentq
-
     if (
         vector.min() >= 0
         and abs(vector.sum() - 1) < 1e-9
@@ -164,7 +161,7 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         return law(high)
     if surplus(low) <= 0:
         return law(low)
-    root = float(brentq(surplus, low, high, xtol=1e-11))
+    root = float(optimize.brentq(surplus, low, high, xtol=1e-11))
     while surplus(root) < 0:  # on the side that is allowed
         root -= 1e-11
     return law(root)
@@ -233,16 +230,12 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
     Where there are more than 200,000 combinations, one row after the other from the best of the first.
     """
-    from scipy.special import xlogy
-
     rows = [np.unique(part, axis=0, return_index=True) for part in channel]
-    combinations = math.prod(len(distinct) for distinct, _ in rows)
-    if combinations <= 200_000:
+    if math.prod(len(distinct) for distinct, _ in rows) <= 200_000:
         places = np.indices([len(distinct) for distinct, _ in rows]).reshape(len(rows), -1)
         laws = np.stack([distinct[at] for (distinct, _), at in zip(rows, places, strict=True)], axis=1)
         mean = np.einsum("a,cam->cm", letters, laws)
-        worth = np.einsum("a,cam->c", letters, xlogy(laws, laws)) - xlogy(mean, mean).sum(axis=1)
-        best = places[:, int(worth.argmax())]
+        best = places[:, int((entropies(mean) - entropies(laws) @ letters).argmax())]
         chosen = [int(first[at]) for (_, first), at in zip(rows, best, strict=True)]
     else:
         chosen = [int(first[0]) for _, first in rows]
@@ -255,11 +248,8 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
 def _best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
     """The dataset of letter k that leaks most, the laws of the other letters kept."""
-    from scipy.special import xlogy
-
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
-    worth = letters[k] * xlogy(channel[k], channel[k]).sum(axis=1) - xlogy(mean, mean).sum(axis=1)
-    return int(worth.argmax())
+    return int((entropies(mean) - letters[k] * entropies(channel[k])).argmax())
 
 
 LARGEST_LISTED = 2**14

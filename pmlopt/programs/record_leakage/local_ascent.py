@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import special
 from pmlopt.measures.leakage import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.solvers.outcome import FOREVER, Clock
@@ -86,13 +87,11 @@ def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
 
 def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
     """(S,) the mutual information I(A; Y) of each of S laws (S, A, T), in nats, up to rounding of sums."""
-    from scipy.special import xlogy
-
     outputs = joints @ rows
     letters = outputs.sum(axis=2)
-    inner = xlogy(outputs, outputs).sum(axis=(1, 2)) - xlogy(letters, letters).sum(axis=1)
+    inner = special.xlogy(outputs, outputs).sum(axis=(1, 2)) - special.xlogy(letters, letters).sum(axis=1)
     law = outputs.sum(axis=1)
-    return np.asarray(inner - xlogy(law, law).sum(axis=1))
+    return np.asarray(inner - special.xlogy(law, law).sum(axis=1))
 
 
 def _best(

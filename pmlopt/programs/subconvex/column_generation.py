@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.loaded_later import optimize
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.columns import Batch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
@@ -79,13 +80,11 @@ def _fewest(
 
 def _polished(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
     """Weights that meet the rows to rounding, and the columns that keep one."""
-    from scipy.optimize import nnls
-
     if not len(used):
         raise ArithmeticError("no column has a weight")
     weights = np.asarray(np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float)
     if (weights < 0).any() or _off(lifts[:, used], weights) > 1e-12:
-        weights = nnls(lifts[:, used], np.ones(len(lifts)))[0]
+        weights = optimize.nnls(lifts[:, used], np.ones(len(lifts)))[0]
     kept = np.flatnonzero(weights > 0)
     return used[kept], weights[kept]
 

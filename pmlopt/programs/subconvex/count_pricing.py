@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.loaded_later import optimize, sparse
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
 from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core, filled_up
@@ -142,15 +143,12 @@ class _Kinds:
         Raises:
             ArithmeticError: HiGHS does not end at an optimum.
         """
-        from scipy import sparse
-        from scipy.optimize import linprog
-
         places, scale = np.arange(len(self.letter)), float(self.loss.max()) or 1.0
         rows = [
             sparse.csr_array((part, (self.letter, places)), shape=(self._size, len(places)))
             for part in (self.share, 1 - self.share)
         ]
-        solved = linprog(
+        solved = optimize.linprog(
             self.loss / scale,
             A_ub=sparse.vstack(rows),  # not more than the row asks for, and not less
             b_ub=np.repeat([mean, 1 - mean], self._size),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, rounding_of
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -21,9 +21,6 @@ from pmlopt.programs.program import Declaration, problem_of
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace, column_space
 from pmlopt.programs.subconvex.columns import Explicit
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 MOST_DECLARED_COLUMNS = 2_000
 """Extreme columns up to which a program declares all of them."""
@@ -61,8 +58,6 @@ class ColumnDesign(Design[ColumnCertificate]):
     @property
     def mechanism(self) -> cp.Expression:
         """(N, K) the columns times their weights."""
-        import cvxpy as cp
-
         weights = cp.reshape(self.variables["weights"], (1, len(self.worths)), order="C")
         return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
 
@@ -158,8 +153,6 @@ def _with_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> Col
 
 
 def _declaration(lifts: FloatArray, worths: FloatArray) -> Declaration:
-    import cvxpy as cp
-
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
     problem = problem_of(cp.Maximize(worths @ weights), constraints)

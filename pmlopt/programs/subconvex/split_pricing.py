@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.core.loaded_later import sparse
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.columns import Cone
@@ -489,8 +490,6 @@ def relaxed_column(
     kernel: Kernel, split: Split, multipliers: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
-    from scipy import sparse
-
     points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
     count, n = len(points), len(p)
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)

@@ -8,6 +8,7 @@ from decimal import localcontext
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.roots import halved
 from pmlopt.model.queries import record_channel
 from pmlopt.model.queries.record_leakage_measures import record_information, uniform_alone
@@ -50,8 +51,6 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
         >>> silent_mechanism(distortion_leakage(parity, 0.0, parity.log_size))[0].round(9).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    import cvxpy as cp
-
     matrix = cp.Variable(program.losses.shape, nonneg=True)
     joints = {record: program.adversary(program.constant, record).uniform for record in program.log_counts}
     silent = [_deviations(joint) @ matrix == 0 for joint in joints.values()]

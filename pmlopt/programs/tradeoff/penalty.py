@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import special
 from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
 from pmlopt.programs.record_leakage.local_ascent import informations
@@ -91,14 +92,12 @@ class Penalised:
 
     def gradient(self, matrix: FloatArray) -> FloatArray:
         """(K, M) its gradient at the record that leaks most, [wu2026entropy, (24) and (25), or (29)]."""
-        from scipy.special import expit
-
         joint = self.joints[self.leaked(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
         of_leaked = joint.T @ np.log(laws / (letters * laws.sum(axis=0)))
         excess = self.both(matrix)[1] - self.limit
-        slope = 2 * self.weight * float(np.logaddexp(0.0, excess) * expit(excess))
+        slope = 2 * self.weight * float(np.logaddexp(0.0, excess) * special.expit(excess))
         if self.sense == "leakage":
             return np.asarray(of_leaked + slope * self.losses)
         return np.asarray(self.losses + slope * of_leaked)

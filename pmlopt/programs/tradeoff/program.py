@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative, real
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InfeasibleError, PrivacyError, UtilityError
 from pmlopt.model.queries import Orbits, Query, orbits
@@ -27,9 +28,6 @@ from pmlopt.programs.tradeoff.proof import (
     tradeoff_bound,
     tradeoff_of,
 )
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 NEGLIGIBLE_PROBABILITY = 1e-12
 """Entries of a solver's mechanism below this are its noise and become zero."""
@@ -312,8 +310,6 @@ def tradeoff_program(
         >>> round(float(value), 5)
         0.36806
     """
-    import cvxpy as cp
-
     matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
     leaked = informations(matrix, joints)
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
@@ -335,9 +331,6 @@ def tradeoff_program(
 
 def informations(matrix: cp.Expression, joints: Sequence[FloatArray]) -> cp.Expression:
     """(J,) I(X_i; Y) under each prior, as convex expressions of the mechanism."""
-    import cvxpy as cp
-    from scipy import sparse
-
     parts = [joint[joint.sum(axis=1) > 0] for joint in joints]
     letters = [part.sum(axis=1, keepdims=True) for part in parts]
     met = np.vstack(parts)

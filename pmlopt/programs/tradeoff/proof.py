@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.loaded_later import optimize
 from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
@@ -156,14 +157,12 @@ def _shares(leakage: bool, limit: Any, weights: Any, price: Any, factor: Any) ->
 
 def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> TradeoffProof:
     """The proof with the scale of its weights, relative to the distortion, that bounds most."""
-    from scipy.optimize import minimize_scalar
-
     gains = gains_of(proof.cuts, tradeoff.losses.shape)
 
     def loss(place: float) -> float:
         return -tradeoff_bound(tradeoff, sense, limit, proof, math.exp(place), gains)
 
-    found = minimize_scalar(loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12})
+    found = optimize.minimize_scalar(loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12})
     if loss(float(found.x)) >= loss(0.0):
         return proof
     factor = math.exp(float(found.x))

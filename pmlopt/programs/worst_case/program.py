@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, Label, float_array, nonnegative
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
@@ -193,8 +194,6 @@ def _declared(
 
 
 def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> Declaration:
-    import cvxpy as cp
-
     n, m = order.shape
     k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")
