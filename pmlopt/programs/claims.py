@@ -46,21 +46,16 @@ def value_claim(claimed: float, found: float, rounding: float, arithmetic: str =
     return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
 
 
-def bound_claim(claimed: float, proved: float, maximised: bool, arithmetic: str = FLOATS) -> Claim:
-    """That a bound claims no more than what is proved again."""
+def bound_claim(claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS) -> Claim:
+    """That a bound claims no more than what is proved again; `proved` is None where nothing proves one."""
     if claimed == (math.inf if maximised else -math.inf):
         return Claim("bound", True, arithmetic, "none is claimed", claimed)
+    if proved is None:
+        return Claim("bound", False, arithmetic, "no multipliers prove it", claimed)
     side = "above" if maximised else "below"
     holds = proved <= claimed if maximised else claimed <= proved
     other = "" if holds else f" is claimed, and {proved:.12g} is proved"
     return Claim("bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved)
-
-
-def no_bound(certificate: Certificate, maximised: bool) -> Claim:
-    """That no bound is claimed where nothing proves one."""
-    nothing = certificate.bound == (math.inf if maximised else -math.inf)
-    text = "none is claimed" if nothing else "no multipliers prove it"
-    return Claim("bound", nothing, FLOATS, text, certificate.bound)
 
 
 def gap_claim(certificate: Certificate, rounding: float, maximised: bool) -> Claim:

@@ -188,8 +188,8 @@ def test_a_clock_tells_what_is_left() -> None:
 
 def test_no_closed_form_is_proved_when_the_time_is_over() -> None:
     program = design(Prior.uniform(4), PML(0.5), ExpectedLoss(hamming))
-    assert QUESTIONS[0].begin(program, None, FOREVER).known is not None
-    assert QUESTIONS[0].begin(program, None, Clock(end=-1.0, read=lambda: 0.0)).known is None
+    assert QUESTIONS[0].start(program, None, FOREVER).known is not None
+    assert QUESTIONS[0].start(program, None, Clock(end=-1.0, read=lambda: 0.0)).known is None
 
 
 def test_the_clock_is_one_for_all_methods() -> None:

@@ -78,7 +78,6 @@ class Refinement:
             certificate=best,
             finished=finished,
             message=detail,
-            detail=detail,
             iterations=steps,
             solve_seconds=seconds,
         )
@@ -90,7 +89,7 @@ def certified_on(
     """The certificate of the best mechanism on the bins of a grid."""
     design = program.on(grid)
     options = Options(clock.at_least(1e-3), ON_BINS)
-    start = linear.QUESTION.begin(design, None, options.clock)
+    start = linear.QUESTION.start(design, None, options.clock)
     failed: list[str] = []
     found: LinearCertificate | None = None
     for method in linear.QUESTION.automatic(design, start):

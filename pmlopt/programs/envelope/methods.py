@@ -183,7 +183,6 @@ def _question(
             certificate=certify(program, channel(program, shares), multipliers),
             finished=finished,
             message=told,
-            detail=told,
             iterations=count,
             solve_seconds=clock - begin,
             certify_seconds=time.perf_counter() - clock,

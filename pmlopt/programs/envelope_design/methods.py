@@ -55,7 +55,6 @@ def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[Env
         certificate=certificate,
         finished=finished,
         message=ending,
-        detail=ending,
         iterations=programs.solved,
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,

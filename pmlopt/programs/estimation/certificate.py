@@ -13,7 +13,7 @@ from pmlopt.core.records import Shape
 from pmlopt.model.utility import EstimationError
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.certificate import RATIONAL, Claim
-from pmlopt.programs.claims import bound_claim, gap_claim, no_bound, value_claim
+from pmlopt.programs.claims import bound_claim, gap_claim, value_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import design_columns
@@ -63,7 +63,7 @@ class EstimationCertificate(DesignCertificate):
         if self.multipliers is None:
             if self.bound == 0.0 and self.criterion == "A":
                 return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))
-            return (*found, no_bound(self, False))
+            return (*found, bound_claim(self.bound, None, False))
         slack = rounding_of(self.prior.size, abs(self.bound))
         proved = self._proved_bound(Proof(self.sensitivities, self.multipliers, self.products))
         return (*found, bound_claim(self.bound, proved + slack, False))

@@ -131,6 +131,7 @@ def _certified(
         certificate=certificate,
         finished=found.finished,
         message=found.message,
+        detail="",
         iterations=found.iterations,
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,

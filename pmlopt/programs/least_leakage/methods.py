@@ -19,7 +19,7 @@ from pmlopt.programs.least_leakage.certifying import certify_level, certify_symm
 from pmlopt.programs.least_leakage.level_search import Searching, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
 from pmlopt.programs.program import Found, Method, MethodError, Question, certified, uncertified
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 NEGLIGIBLE_GAP = 1e-9
 """A closed form counts as optimal when its level is above the bound by no more nats than this."""
@@ -51,7 +51,6 @@ def searched(
         certificate=certificate,
         finished=found.finished,
         message=found.ending,
-        detail=found.ending,
         iterations=found.iterations,
         warm_started=start is not None,
         solve_seconds=clock - begin,
@@ -65,7 +64,7 @@ SMALL_MASKS = 9_000
 """The same where pairs alone are asked for: the interior point then needs three times as many programs."""
 
 
-def start(program: LeastLeakage, warm_start: WarmStart) -> FloatArray | None:
+def start(program: LeastLeakage, warm_start: WarmStart, _: Clock = FOREVER) -> FloatArray | None:
     """The mechanism that was given, where it meets the demands, or that of a formula; None for a cold one."""
     if warm_start is False:
         return None
@@ -176,7 +175,7 @@ IN_ORBITS = Question(
             partial(searched, search_level, certify_symmetric_level),
         ),
     ),
-    lambda program, warm_start: start(program, False if warm_start is False else None),
+    lambda program, warm_start, _: start(program, False if warm_start is False else None),
     uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
 )
 """The same on a symmetric prior."""

@@ -19,7 +19,7 @@ from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
-from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, no_bound, value_claim
+from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, value_claim
 from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
@@ -163,7 +163,7 @@ class _Expectation(RequirementCertificate):
         added = (self._added_claim(one) for one in self.rows_added or ())
         found = (*self.level_checks, value, *added, gap_claim(self, room, self.maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
-            return (*found, no_bound(self, self.maximised))
+            return (*found, bound_claim(self.bound, None, self.maximised))
         if self.rows_added is None and math.isfinite(self.bound):
             text = "it rests on constraints that are not in the file"
             return (*found, Claim("bound", None, FLOATS, text, self.bound))

@@ -426,7 +426,6 @@ QUESTION = Question(
     _certify,
     _gap_is_an_answer,
     by_cvxpy=_asked,
-    timed_start=_start,
 )
 """Designs with an expected gain or loss.
 

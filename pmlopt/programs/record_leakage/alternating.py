@@ -410,8 +410,7 @@ class Alternating:
         return Found(
             certificate=certificate,
             finished=len(found) == self.restarts and not clock.late,
-            message=f"ended at the best of {len(found)} starts",
-            detail=f"the best of {len(found)} starts",
+            message=f"the best of {len(found)} starts",
             iterations=len(found),
             solve_seconds=time.perf_counter() - begin,
             arrays={restart_name(best.record): joint},

@@ -104,12 +104,11 @@ class BranchAndBound:
             joint=kinds[best].search.best,
             proofs=proofs,
         )
-        reason, known = "; ".join(dict.fromkeys(reasons)), known_parity(channel, entropy)
+        known = known_parity(channel, entropy)
         return Found(
             certificate=certificate,
             finished=not late,
-            message=reason,
-            detail=reason,
+            message="; ".join(dict.fromkeys(reasons)),
             iterations=sum(kind.search.nodes for kind in kinds.values()),
             warm_started=bool(start),
             solve_seconds=sum(kind.search.solve_seconds for kind in kinds.values()),

@@ -189,7 +189,7 @@ def _point(program: ColumnDesign) -> Point:
     return _fewest(program, weights, np.asarray(duals))
 
 
-def _start(program: ColumnDesign, warm_start: WarmStart) -> ColumnDesign:
+def _start(program: ColumnDesign, warm_start: WarmStart, _: Clock) -> ColumnDesign:
     """The program with the columns of the mechanism that was given; itself without one."""
     if warm_start is None or warm_start is False:
         return program

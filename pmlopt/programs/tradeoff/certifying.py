@@ -165,9 +165,7 @@ def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[Trade
 
 def _at_end(certificate: TradeoffCertificate, reason: str) -> Found[TradeoffCertificate]:
     arrays = {"matrix": certificate.mechanism.matrix}
-    return Found(
-        certificate=certificate, finished=True, message=reason, detail=reason, iterations=0, arrays=arrays
-    )
+    return Found(certificate=certificate, finished=True, message=reason, iterations=0, arrays=arrays)
 
 
 def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:

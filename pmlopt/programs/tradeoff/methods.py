@@ -22,7 +22,7 @@ from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, heaviest, prio
 from pmlopt.programs.tradeoff.penalty import penalised
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import Clock, Options
 
 CLOSED_END_SHARE = 0.3
 """The part of the time for the question whether the least distortion leaks no more than is allowed."""
@@ -114,7 +114,7 @@ class Penalty:
         return penalised(program, self.seed, options.clock, start.matrix)
 
 
-def _start(program: TradeoffProgram, warm_start: WarmStart) -> TradeoffStart:
+def _start(program: TradeoffProgram, warm_start: WarmStart, _: Clock) -> TradeoffStart:
     """The priors of another solve, or the mechanism that was given."""
     if warm_start is None or warm_start is False:
         return TradeoffStart()

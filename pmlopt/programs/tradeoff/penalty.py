@@ -186,12 +186,10 @@ def penalised(
     if first is not None:  # the local optima of Algorithm 1 may have made less of it
         ends.append(_finished(program, given, seed, end))
     certificate, message = min(ends, key=lambda end: (end[0].violation > 0, end[0].value))
-    message = f"{rounds} rounds, no bound{message}"
     return Found(
         certificate=certificate,
         finished=finished,
-        message=message,
-        detail=message,
+        message=f"{rounds} rounds, no bound{message}",
         iterations=rounds,
         warm_started=first is not None,
         arrays={"matrix": certificate.mechanism.matrix},

@@ -48,12 +48,10 @@ def search_thresholds(program: BestWorstCase, options: Options, _: None) -> Foun
         elif level.bound > program.epsilon:
             ruled_out, beyond = middle, level
     every = [one for searches in found.values() for one in searches]
-    words = f"{len(found)} thresholds tried"
     return Found(
         certificate=_certificate(program, low, ruled_out - 1, kept, beyond),
         finished=not left,
-        message=words,
-        detail=words,
+        message=f"{len(found)} thresholds tried",
         iterations=sum(one.iterations or 0 for one in every),
         solve_seconds=math.fsum(one.solve_seconds for one in every),
         certify_seconds=math.fsum(one.certify_seconds for one in every),
