@@ -44,7 +44,7 @@ OPEN_ROW = 1e-12
 def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[EnvelopeDesignCertificate]:
     """Search, repair and certify; `iterations` counts the linear programs."""
     begin = time.perf_counter()
-    programs = MarginPrograms(program.span, program.gains, options)
+    programs = MarginPrograms(program.span, program.centred, options)
     try:
         best, proof, finished, ending = search_margins(programs, program.allowed_gap(options.tolerance) / 2)
     except ArithmeticError as cause:
@@ -100,7 +100,7 @@ def certify_design(
         epsilon=program.epsilon,
         delta=program.delta,
         margins=margins,
-        table=program.plain.table,
+        table=program.table,
         maximised=program.maximised,
         proof=proof,
         repair=fixed.change,
@@ -156,7 +156,7 @@ def _certify(
     if multipliers is not None:
         raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
     margins = margins_of(program, matrix, Options(FOREVER, program.tolerance))
-    return certified(certify_design(program, matrix, margins, trivial_proof(program.gains)))
+    return certified(certify_design(program, matrix, margins, trivial_proof(program.centred)))
 
 
 QUESTION = Question(

@@ -440,10 +440,7 @@ def linear_design(
     constraints: Iterable[Constraint] = (),
 ) -> LinearDesign:
     """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
-    table = utility.table(prior.labels, outputs)
-    if np.abs(table).max() > 1e150:
-        raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
-
+    table = bounded(utility.table(prior.labels, outputs))
     declare = partial(_declaration, prior, privacy, utility, table)
     program = LinearDesign(
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
@@ -456,6 +453,13 @@ def linear_design(
     )
     constraints = tuple(constraints)
     return program.keeping(constraints) if constraints else program
+
+
+def bounded(table: FloatArray) -> FloatArray:
+    """The values of a utility, or a UtilityError where one is so large that sums of them overflow."""
+    if np.abs(table).max() > 1e150:
+        raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
+    return table
 
 
 def _lazy(prior: Prior, privacy: Requirement) -> bool:
@@ -532,9 +536,7 @@ def symmetric_design(
             "its own)"
         )
     space = prior.pairs(utility.shape)
-    values = utility.on_orbits(space)
-    if np.abs(values).max() > 1e150:
-        raise UtilityError(f"the utility has an entry of size {np.abs(values).max():g}: change its unit")
+    values = bounded(utility.on_orbits(space))
     columns = invariant_columns(space, privacy)
     return SymmetricDesign(
         declare=partial(columns.declaration, space.output_names, utility.maximised, values),
