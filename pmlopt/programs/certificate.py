@@ -129,6 +129,8 @@ class Certificate(ABC):
 
     kind: ClassVar[str]
     """The name of this kind of certificate in files."""
+    arithmetic: ClassVar[str]
+    """The arithmetic in which the level is decided, in words, such as "rational arithmetic"."""
 
     mechanism: StoredMechanism
     value: float
@@ -154,11 +156,6 @@ class Certificate(ABC):
     @abstractmethod
     def statement(self) -> str:
         """What is claimed of the leakage, in a few words."""
-
-    @property
-    @abstractmethod
-    def arithmetic(self) -> str:
-        """The arithmetic in which the level is decided, in words, such as "rational arithmetic"."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """A dataclass would write all matrices into its `repr`, where the class has none of its own."""

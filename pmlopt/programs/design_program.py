@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -79,13 +79,16 @@ class Design(Program[C_co]):
     def mechanism(self) -> cp.Expression:
         """The mechanism matrix, as a cvxpy expression of the variables."""
 
-    @abstractmethod
     def with_constraints(self, **constraints: cp.Constraint) -> Design[C_co]:
         """The same program with constraints of your own, each under a name.
 
         Raises:
-            ProgramError: a constraint cannot be taken.
+            ProgramError: a constraint cannot be taken. None can where the outputs are a part of the answer.
         """
+        raise ProgramError(
+            f"{self!r} takes no constraints of your own: its outputs are not known before it is solved; use "
+            "a linear utility such as ExpectedGain"
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} under {self.privacy}>"
@@ -99,6 +102,8 @@ class RequirementCertificate(Certificate):
         privacy: the requirement.
     """
 
+    arithmetic: ClassVar[str] = RATIONAL
+    """Integers, of the level; the bound is a float to which what rounding may hide is added."""
     privacy: Requirement
 
     @property
@@ -144,11 +149,6 @@ class RequirementCertificate(Certificate):
     def statement(self) -> str:
         """Each level with its limit."""
         return levels_in_words(self.levels, self.privacy.limits)
-
-    @property
-    def arithmetic(self) -> str:
-        """Integers, of the level; the bound is a float to which what rounding may hide is added."""
-        return RATIONAL
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -253,10 +253,6 @@ def starts_cold(why: str) -> Callable[[Any, WarmStart, Clock], None]:
     return start
 
 
-def always_cold(*_: object) -> None:
-    """The `start` of a question whose methods start from nothing, whatever is given."""
-
-
 def uncertified(why: str) -> Callable[[Any, FloatArray, FloatArray | None], Found[Any]]:
     """The `certify` of a question that has no certificate of a matrix alone: a ProgramError that says why."""
 

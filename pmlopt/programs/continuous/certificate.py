@@ -95,6 +95,8 @@ class BinsCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "continuous"
+    arithmetic: ClassVar[str] = RATIONAL
+    """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
 
     grid: Grid
     multipliers: Annotated[FloatArray, Shape("size")]
@@ -115,11 +117,6 @@ class BinsCertificate(Certificate):
     def statement(self) -> str:
         """The level, and on how many bins."""
         return f"{self.bins.statement}, on {self.mechanism.matrix.shape[0]} bins"
-
-    @property
-    def arithmetic(self) -> str:
-        """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
-        return RATIONAL
 
     @property
     def fits(self) -> bool:

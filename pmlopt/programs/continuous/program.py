@@ -37,11 +37,8 @@ class ContinuousDesign(Program[ContinuousCertificate]):
     privacy: Requirement
     utility: DistanceLoss
     tolerance = 0.02
-
-    @property
-    def maximised(self) -> bool:
-        """A loss is minimised."""
-        return False
+    maximised = False
+    """A loss is minimised."""
 
     @cached_property
     def first(self) -> Grid:

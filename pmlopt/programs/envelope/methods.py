@@ -149,7 +149,8 @@ def _at_level(program: ProcessedFailureProgram, options: Options) -> Ends:
     gains = program.exact.gains(level)
     own = gains[:, : len(program.given.outputs)]
     occurring = np.tile(program.given.support, len(program.exact.laws))
-    law, apart = program.exact.law_of_outputs[occurring], gains[:, occurring]
+    exact = np.concatenate(program.exact.laws) / program.exact.total
+    law, apart = np.asarray(exact[occurring], dtype=float), gains[:, occurring]
     closed = np.asarray((apart < 0).all(axis=1))
     none, told = leaking(own, np.zeros(own.T.shape)), "the linear program at epsilon"
     if level == 0 or closed.all():

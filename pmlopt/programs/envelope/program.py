@@ -70,16 +70,13 @@ class PostProcessings(Program[C_co]):
     merged: FloatArray
     groups: tuple[tuple[int, ...], ...]
     ratio: cp.Parameter
+    maximised = True
+    """The worst post-processing is wanted."""
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """The outputs of the mechanism, which are the inputs of a post-processing."""
         return self.given.outputs, None
-
-    @property
-    def maximised(self) -> bool:
-        """The worst post-processing is wanted."""
-        return True
 
     @property
     def attack(self) -> cp.Variable:

@@ -36,6 +36,8 @@ class EnvelopeDesignCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "envelope-design"
+    arithmetic: ClassVar[str] = RATIONAL
+    """Rationals, of what leaks; the bound is a float to which what rounding may hide is added."""
 
     prior: StoredPrior
     epsilon: Annotated[float, Range(0)]
@@ -71,11 +73,6 @@ class EnvelopeDesignCertificate(Certificate):
             f"no post-processing leaks more than {self.epsilon:.9g} nats but with a probability of at most "
             f"{self.delta:g}"
         )
-
-    @property
-    def arithmetic(self) -> str:
-        """Rationals, of what leaks; the bound is a float to which what rounding may hide is added."""
-        return RATIONAL
 
     def checks(self) -> tuple[Claim, ...]:
         """That no post-processing leaks more but with probability delta, and that value and bound are right.

@@ -36,16 +36,13 @@ class EstimationCertificate(DesignCertificate):
     """
 
     kind: ClassVar[str] = "estimation"
+    flat = False
 
     criterion: Criterion
     workload: Annotated[FloatArray, Shape("L", "N")]
     sensitivities: Annotated[FloatArray, Shape("N", "L")]
     columns: int | None
     products: tuple[FloatArray, ...] = ()
-
-    @property
-    def flat(self) -> bool:
-        return False
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a design for estimation, its extreme columns listed again."""

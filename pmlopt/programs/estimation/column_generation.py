@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray
 from pmlopt.core.loaded_later import linalg, optimize
 from pmlopt.programs.estimation.bounds import Proof, relaxed
 from pmlopt.programs.estimation.columns import MOST_LETTERS_RELAXED, with_constant
@@ -96,7 +96,8 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     count = columns.inner.shape[1]
     few = FIRST_LISTED * len(p) if listed else FEW_SEARCHED
     inner = _drawn(columns.inner, count if count <= FEW or (large and not listed) else few)
-    kept = inner[:, _spanning(inner)]
+    # columns from which all others follow, and the constant, the first: with them J can be regular
+    kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
     proof = None if listed else _by_moments(program)
     bound = objective.nothing if proof is None else objective.proved(columns, proof)
     finished, steps, last = False, 0, math.inf
@@ -207,12 +208,6 @@ def _drawn(columns: FloatArray, size: int) -> FloatArray:
             return some
         size *= 2
     return columns
-
-
-def _spanning(columns: FloatArray) -> IntArray:
-    """Columns from which all others follow, and the constant, the first: with them J can be regular."""
-    order = linalg.qr(columns, mode="r", pivoting=True)[1]
-    return np.asarray(np.unique(np.append(0, order[: len(columns)])))
 
 
 def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: Clock) -> Weights:

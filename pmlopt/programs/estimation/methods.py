@@ -80,17 +80,14 @@ def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArr
     solved = optimize.linprog(
         np.ones(len(columns)), A_ub=-columns.T, b_ub=-heights / size, bounds=(None, None), method="highs"
     )
-    if solved.x is None:
-        return np.full(len(columns), 0.0)
-    return np.asarray(solved.x * size)
+    return np.zeros(len(columns)) if solved.x is None else np.asarray(solved.x * size)
 
 
 def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     """The least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
     frequencies = program.criterion == "A" and np.array_equal(program.workload, np.eye(len(p)))
-    formulas = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}
-    formula = formulas.get(type(privacy))
+    formula = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}.get(type(privacy))
     if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
         return None
     assert isinstance(privacy, LDP | PML)
@@ -102,8 +99,6 @@ def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
         return None
     return ClosedForm(formula.__name__, known, value - known)
 
-
-INTERIOR_POINT = "interior-point"
 
 SEMIDEFINITE = ("clarabel", "scs")
 """The solvers of cvxpy that take the program as it is declared."""
@@ -163,8 +158,8 @@ def _certify(
         raise MechanismError(f"the matrix has {len(matrix)} rows for {program.prior.size} letters")
     proof = None
     if multipliers is not None and program.columns.complete:
-        z = program.objective.sensitivities(information_of(program.prior.pmf, matrix))
-        proof = Proof(z, multipliers)
+        information = information_of(program.prior.pmf, matrix)
+        proof = Proof(program.objective.sensitivities(information), multipliers)
     certificate = certify_estimation(program, matrix, proof, NOISE_THRESHOLD)
     return certified(certificate, known_error(program, certificate.value))
 
@@ -185,7 +180,7 @@ QUESTION = Question(
     EstimationDesign,
     (
         Method(
-            INTERIOR_POINT,
+            "interior-point",
             "extreme columns, weighed as they are needed; too many to list are searched, and bounded by a "
             "relaxation",
             partial(_certified, generate),

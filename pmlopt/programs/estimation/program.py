@@ -80,13 +80,6 @@ class EstimationDesign(Design[EstimationCertificate]):
         share = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
         return self.scale * (8 * min(share, 1e-6) + rounding_of(self.prior.size**2, 64.0))
 
-    def with_constraints(self, **constraints: cp.Constraint) -> EstimationDesign:
-        """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
-        raise ProgramError(
-            "a design for estimation takes no constraints of your own: its outputs are not known before it "
-            "is solved"
-        )
-
 
 def estimation_design(
     prior: Prior, privacy: Requirement, utility: EstimationError, outputs: object

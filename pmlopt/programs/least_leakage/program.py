@@ -68,6 +68,8 @@ class LeastLeakage(Program[LevelCertificate]):
     floor: Floor | None
     share: cp.Parameter
     over: PriorSet | None = None
+    maximised = False
+    """The level is minimised."""
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
@@ -75,19 +77,9 @@ class LeastLeakage(Program[LevelCertificate]):
         return self.prior.labels, self.outputs
 
     @property
-    def maximised(self) -> bool:
-        """The level is minimised."""
-        return False
-
-    @property
     def columns(self) -> Columns:
         """The letters and outputs, with their multiplicities."""
         return Listed(self.prior, PML(0.0, self.over))
-
-    @property
-    def pairs_alone(self) -> LeastLeakage:
-        """The same without the floor."""
-        return _declared(self.prior, self.allowed, self.outputs, None, self.over)
 
     @cached_property
     def usable(self) -> BoolArray:

@@ -441,10 +441,11 @@ def linear_design(
 ) -> LinearDesign:
     """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
     table = bounded(utility.table(prior.labels, outputs))
-    declare = partial(_declaration, prior, privacy, utility, table)
+    declare, block = partial(_declaration, prior, privacy, utility, table), privacy.block(prior)
+    lazy = privacy.has_ratios if block is None else block.banded
     program = LinearDesign(
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
-        declare=declare if _lazy(prior, privacy) else declare().itself,
+        declare=declare if lazy else declare().itself,
         prior=prior,
         privacy=privacy,
         utility=utility,
@@ -460,12 +461,6 @@ def bounded(table: FloatArray) -> FloatArray:
     if np.abs(table).max() > 1e150:
         raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
     return table
-
-
-def _lazy(prior: Prior, privacy: Requirement) -> bool:
-    """Whether the program can be solved without its cvxpy side."""
-    block = privacy.block(prior)
-    return privacy.has_ratios if block is None else block.banded
 
 
 def _declaration(

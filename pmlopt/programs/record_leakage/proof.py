@@ -103,11 +103,6 @@ class KindProof:
     cells: CellTree | None = None
     laws: Annotated[FloatArray, Shape("R", "M")] | None = None
 
-    @property
-    def relaxations(self) -> int:
-        """How many cells it has."""
-        return 0 if self.cells is None else len(self.cells)
-
 
 def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
     """Whether a channel is that of its query and of this mechanism."""

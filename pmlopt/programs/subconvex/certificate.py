@@ -31,13 +31,10 @@ class ColumnCertificate(DesignCertificate):
     """
 
     kind: ClassVar[str] = "sub-convex"
+    flat = False
 
     utility: str
     pricing: str
-
-    @property
-    def flat(self) -> bool:
-        return False
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a sub-convex utility, the extreme columns priced again."""

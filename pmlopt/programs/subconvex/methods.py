@@ -108,9 +108,6 @@ def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCer
     return None
 
 
-COLUMN_GENERATION = "column-generation"
-
-
 Solver = Callable[[ColumnDesign, Options, bool], Outcome]
 """What solves a program, from a mechanism or not."""
 
@@ -210,11 +207,6 @@ def _certify(
     return certified(certificate, known_columns(program, certificate))
 
 
-def _complete(program: ColumnDesign, _: ColumnDesign) -> bool:
-    """Whether all extreme columns are declared."""
-    return program.complete
-
-
 def _over_all(
     name: str, reason: str = "asked for by name", automatic: bool = False
 ) -> Method[ColumnDesign, ColumnDesign, ColumnCertificate]:
@@ -223,7 +215,7 @@ def _over_all(
         name,
         reason,
         partial(_certified, partial(_declared, name)),
-        _complete,
+        lambda program, _: program.complete,
         automatic,
         takes="programs that declare all extreme columns, and cannot generate them as `auto` does; "
         "program.with_every_column() declares them where they are few enough",
@@ -235,7 +227,7 @@ QUESTION = Question(
     (
         _over_all("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True),
         Method(
-            COLUMN_GENERATION,
+            "column-generation",
             "the simplex did not end, or extreme columns are too many: columns as they are needed",
             partial(_certified, generate),
         ),

@@ -111,13 +111,6 @@ class ColumnDesign(Design[ColumnCertificate]):
         expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
         return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
 
-    def with_constraints(self, **constraints: cp.Constraint) -> ColumnDesign:
-        """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
-        raise ProgramError(
-            "a design with a sub-convex utility takes no constraints of your own: its outputs are not known "
-            "before it is solved; use a linear utility such as ExpectedGain"
-        )
-
 
 def column_design(
     prior: Prior, privacy: Requirement, utility: SubConvex, outputs: tuple[Label, ...] | None

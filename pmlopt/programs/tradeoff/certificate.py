@@ -44,6 +44,8 @@ class TradeoffCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "trade-off"
+    arithmetic: ClassVar[str] = DECIMAL
+    """Decimals."""
 
     sense: Sense
     limit: float
@@ -94,10 +96,6 @@ class TradeoffCertificate(Certificate):
     def statement(self) -> str:
         """The claim in a few words."""
         return f"{self.audit.statement}; distortion {self.distortion:.9g}"
-
-    @property
-    def arithmetic(self) -> str:
-        return DECIMAL
 
     def by_dataset(self) -> Mechanism:
         """q(y|x), a row for each dataset in lexicographic order.

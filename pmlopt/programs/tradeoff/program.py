@@ -71,16 +71,13 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     sense: Sense
     limit: float
     tolerance: ClassVar[float] = 1e-6
+    maximised = False
+    """Leakage and distortion are minimised."""
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """The classes of datasets and the outputs."""
         return self.orbits.query.values, self.outputs
-
-    @property
-    def maximised(self) -> bool:
-        """Leakage and distortion are minimised."""
-        return False
 
     @property
     def scale(self) -> float:
