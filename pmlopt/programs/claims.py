@@ -102,10 +102,8 @@ def confidence_claim(over: Any, prior: Any) -> Claim:
     if isinstance(over, L1Ball) and over.center.counts is not None:
         if _log_outside(over) <= math.log(delta) + NEAR:
             return _confidence(delta, True)
-        largest = float(over.center.pmf.max())
-        least = (
-            min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
-        )  # `weissman_kappa` of every law in the ball
+        largest = float(over.center.pmf.max())  # `weissman_kappa` of every law in the ball is at least:
+        least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
         possible = least <= 0 or _log_outside(over, least) <= math.log(delta) + NEAR
         return _confidence(delta, None if possible else False)
     if isinstance(over, Box) and getattr(prior, "counts", None) is not None and prior.samples is not None:

@@ -63,11 +63,8 @@ def least_loss(
     kept = masses > 0
     prior = Prior(masses[kept] / masses[kept].sum())
     gains = -utility.of(fine.nearest()[kept])
-    bounds = (
-        -utility_bound(prior, privacy, gains, -rho[kept])
-        for rho in _extended(grid, fine, pieces, multipliers)
-    )
-    return max(utility.least, *bounds)
+    tried = _extended(grid, fine, pieces, multipliers)
+    return max(utility.least, *(-utility_bound(prior, privacy, gains, -rho[kept]) for rho in tried))
 
 
 def _extended(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:

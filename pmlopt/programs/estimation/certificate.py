@@ -49,11 +49,8 @@ class EstimationCertificate(DesignCertificate):
         utility = EstimationError(self.workload if self.criterion == "A" else None, self.criterion)
         value = utility.value(self.prior, self.mechanism)
         rounding = 1e-9 * max(1.0, abs(self.value))
-        found = (
-            *self.level_checks,
-            value_claim(self.value, value, rounding),
-            gap_claim(self, rounding, False),
-        )
+        found: tuple[Claim, ...] = (*self.level_checks, value_claim(self.value, value, rounding))
+        found = (*found, gap_claim(self, rounding, False))
         if self.criterion == "D" and not np.array_equal(self.workload, utility.combinations(self.prior)):
             text = "the criterion D is of all frequencies, and not of another workload"
             found = (*found, Claim("workload", False, RATIONAL, text))

@@ -122,8 +122,7 @@ def _of_staircase(p: FloatArray, family: Staircase) -> ColumnCone:
     rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
     rows[2 * n, n] = 1.0
-    highest = min(base + slope, 1 / float(p.min()))
-    return ColumnCone(n, rows, np.append(p, 0.0), n * highest**2 + 1)
+    return ColumnCone(n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1)
 
 
 def _of_ratios(p: FloatArray, ratios: Ratios) -> ColumnCone:
@@ -296,9 +295,8 @@ class BoxSearch(ColumnSearch):
         step[rows, middle] = 0.0
         slope = columns @ form
         along = slope / p - slope[rows, middle][:, None] / mass
-        square = (
-            np.diag(form) / p**2 - 2 * form[middle] / (p * mass) + np.diag(form)[middle][:, None] / mass**2
-        )
+        own = np.diag(form)
+        square = own / p**2 - 2 * form[middle] / (p * mass) + own[middle][:, None] / mass**2
         cost = pi / p - pi[middle][:, None] / mass
         best = (2 * step * along + step**2 * square - step * cost).argmax(axis=1)
         moved, change = columns.copy(), step[rows, best]

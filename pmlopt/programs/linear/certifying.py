@@ -79,8 +79,7 @@ def repair_orbits(
         return least_mixing(missing(mended), mixture, holds, lambda candidate: missing(candidate.lifts))
 
     own = columns.means(mended)
-    laws = own, (own > 0) / (own > 0).sum()
-    theta, mechanism = min(map(mixed, laws), key=lambda found: found[0])
+    theta, mechanism = min(map(mixed, (own, (own > 0) / (own > 0).sum())), key=lambda found: found[0])
     return mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max()))
 
 
@@ -91,7 +90,7 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
     constant stays one; or, where that would be negative or no whole number, to its largest mass.
     """
     orbits = space.orbits
-    whole = [_scaled(lift) for lift in lifts.tolist()]
+    whole = [(above << DIGITS) // below for above, below in map(float.as_integer_ratio, lifts.tolist())]
     likeliest = orbits.of_output(int(law.argmax()))
     common = math.lcm(*orbits.letters)
     sums, largest = [0] * len(orbits.letters), [-1] * len(orbits.letters)
@@ -114,12 +113,6 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
     for x, place in enumerate(largest):
         masses[place] += (parts[x][1] if able[x] else lacking[x]) * (common // orbits.letters[x])
     return OrbitMechanism(space, masses, common << DIGITS)
-
-
-def _scaled(lift: float) -> int:
-    """The lift times 2^DIGITS, rounded down."""
-    above, below = lift.as_integer_ratio()
-    return (above << DIGITS) // below
 
 
 def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
@@ -341,8 +334,6 @@ def _best(
     """The multipliers with the least bound, and that bound; the first with a bound of at most `enough`."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in _guesses(program, gains, lifts, given):
-        if not np.isfinite(rho).all():
-            continue
         bound = program.columns.raw_bound(gains, rho)
         if bound < best[1]:  # rounding only adds to it
             bound += program.columns.rounding_in(gains, rho)
@@ -370,18 +361,14 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     variables: dict[int, cp.Variable] = {}
     constant = size = 0.0
     for constraint in program.added.values():
-        if not has_expression(constraint):
+        gradients = gradients_of(constraint) if has_expression(constraint) else None
+        if gradients is None or constraint.dual_value is None:
             return program.centred, math.inf
         equality = isinstance(constraint, cp.constraints.Equality)
-        if constraint.dual_value is None:
-            return program.centred, math.inf
         multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
         constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
         size += float(np.abs(multiplier).sum()) * _largest(constraint.expr)
-        gradients = gradients_of(constraint)
-        if gradients is None:
-            return program.centred, math.inf
         for variable, gradient in gradients.items():
             slope = np.asarray(gradient @ multiplier).reshape(variable.shape, order="F")
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
@@ -421,8 +408,7 @@ def _largest(expression: cp.Expression) -> float:
 def _reach(variable: cp.Variable) -> FloatArray:
     """How far a variable's entries may be from zero or from their values, where that is bounded."""
     span = np.abs(_bounds(variable)).sum(axis=0)
-    near = 1 + np.abs(variable.value)
-    return np.asarray(np.maximum(near, np.where(np.isfinite(span), span, 0.0)))
+    return np.asarray(np.maximum(1 + np.abs(variable.value), np.where(np.isfinite(span), span, 0.0)))
 
 
 def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:

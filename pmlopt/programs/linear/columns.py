@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -195,17 +195,6 @@ class Listed(Columns):
         return float(self.masses @ rho) + self.privacy.proved(self.prior, gains - rho[:, None], witness)
 
 
-class HasCells(Protocol):
-    """Pairs in orbits, or in classes on which an optimal mechanism is constant for another reason."""
-
-    @property
-    def orbits(self) -> PairOrbits:
-        """The orbits, with their sizes."""
-
-    def cells(self, place: int) -> Cells:
-        """The cells of an output of the orbit at a place."""
-
-
 @dataclass(frozen=True, eq=False)
 class ReducedColumns(Columns):
     """What a requirement asks of a mechanism that is constant on orbits of pairs.
@@ -225,7 +214,7 @@ class ReducedColumns(Columns):
     privacy: tuple[Requirement, ...]
 
     @classmethod
-    def of(cls, space: HasCells, privacy: Requirement) -> ReducedColumns:
+    def of(cls, space: PairSpace | PairClasses, privacy: Requirement) -> ReducedColumns:
         """The columns of pairs under a requirement.
 
         Raises:
@@ -340,15 +329,13 @@ class ReducedColumns(Columns):
         for place, (name, own) in enumerate(zip(names, self.privacy, strict=True)):
             part = orbits.of_output(place)
             column = cp.reshape(lifts[part], (part.stop - part.start, 1), order="F")
-            mean = cp.reshape(law[place], (1, 1), order="F")
-            declared = own.declare(self.cells[place].prior, column, mean)
+            declared = own.declare(self.cells[place].prior, column, cp.reshape(law[place], (1, 1), order="F"))
             constraints |= {f"{what} of {name}": one for what, one in declared.constraints.items()}
             variables |= {f"{what} of {name}": one for what, one in declared.variables.items()}
         sense = cp.Maximize if maximised else cp.Minimize
         offsets = self.least(values)
-        centred = self.weights * (values - self.of_pairs(offsets))
-        expression = centred @ lifts + float(self.masses @ offsets)
-        return Declaration(problem_of(sense(expression), constraints), variables, constraints)
+        gain = (self.weights * (values - self.of_pairs(offsets))) @ lifts + float(self.masses @ offsets)
+        return Declaration(problem_of(sense(gain), constraints), variables, constraints)
 
 
 def _summing(values: FloatArray, rows: Any, count: int) -> Any:
@@ -453,8 +440,7 @@ def _signatures(values: IntArray, colours: IntArray, kinds: int) -> Any:
     """
     rng = np.random.default_rng(0)
     of_colour = rng.integers(2**63, size=int(colours.max()) + 1, dtype=np.uint64)
-    of_value = rng.integers(2**63, size=kinds, dtype=np.uint64)
-    mixed = of_colour[colours] + of_value[values]
+    mixed = of_colour[colours] + rng.integers(2**63, size=kinds, dtype=np.uint64)[values]
     for factor, shift in _MIXING:
         mixed ^= mixed >> shift
         mixed *= factor

@@ -379,8 +379,7 @@ def _certify(
 ) -> Found[LinearCertificate]:
     """Repaired; with the multipliers of the rows over the prior, or a few that need no solver."""
     certificate = certify_linear(program, matrix, multipliers)
-    known = known_optimum(program)
-    return certified(certificate, _beside(known, certificate))
+    return certified(certificate, _beside(known_optimum(program), certificate))
 
 
 def _gap_is_an_answer(program: LinearDesign) -> bool:
@@ -445,8 +444,8 @@ def _by_orbits(
     clock = time.perf_counter()
     multipliers = _multipliers(program, program.columns.masses)
     certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
-    seconds = time.perf_counter() - clock
-    return found_by(outcome, certificate, seconds, f"{program.space.orbits.count} orbits of pairs")
+    detail = f"{program.space.orbits.count} orbits of pairs"
+    return found_by(outcome, certificate, time.perf_counter() - clock, detail)
 
 
 def _orbits_row(

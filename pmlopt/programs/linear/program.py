@@ -408,9 +408,8 @@ class AddedRows:
         worth = np.maximum(-task.reduced(point.rows, point.means), 0.0).ravel()
         if task.allowed is not None:  # nothing tells what they are worth where a column can only be zero
             worth += np.tile(_WORTH * ~task.allowed.any(axis=0), self.shape[0])
-        found[self.zero] = (
-            (self.coefficients[self.zero] != 0) @ worth / self.coefficients[self.zero].sum(axis=1)
-        )
+        one = self.coefficients[self.zero]
+        found[self.zero] = (one != 0) @ worth / one.sum(axis=1)
         return task.scale * found
 
     def bound_of(self, gains: FloatArray, prior: Prior, multipliers: FloatArray) -> tuple[FloatArray, float]:

@@ -106,9 +106,7 @@ class Adversary:
         if self.silent:
             return 0.0
         value = record_information(joint, self.rows)
-        one = rounding_of(
-            sum(self.rows.shape), 1.0
-        )  # of each log-ratio; their mean size is at most I + sqrt(2 I)
+        one = rounding_of(sum(self.rows.shape), 1.0)  # of each log-ratio; their mean is at most I + sqrt(2 I)
         return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
     def starting(self, law: object) -> FloatArray | None:

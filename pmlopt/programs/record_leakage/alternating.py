@@ -138,11 +138,8 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         >>> law.round(6).tolist(), round(float(entropies(law)), 9)
         ([0.642317, 0.178841, 0.178841], 0.9)
     """
-    if (
-        vector.min() >= 0
-        and abs(vector.sum() - 1) < 1e-9
-        and abs(float(entropies(vector)) - entropy) < tolerance
-    ):
+    is_law = vector.min() >= 0 and abs(vector.sum() - 1) < 1e-9
+    if is_law and abs(float(entropies(vector)) - entropy) < tolerance:
         return vector
     away = vector - vector.max()
     spread = float(-away.min())

@@ -180,8 +180,7 @@ def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows
     missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - LAST_DIGITS
     for law in stochastic(laws):
         logs = [mass.ln() if mass else None for mass in law]
-        near = [_divergence(row, logs) <= largest for row in rows]
-        missing &= ~np.array(near)[choices].all(axis=1)
+        missing &= ~np.array([_divergence(row, logs) <= largest for row in rows])[choices].all(axis=1)
     return not missing.any()
 
 
@@ -262,10 +261,8 @@ class _Cells:
                 if self.bound(place, cell) > largest:
                     return False
                 continue
-            ends, share = (
-                (int(tree.first[place]), int(tree.second[place])),
-                Fraction(float(tree.share[place])),
-            )
+            ends = int(tree.first[place]), int(tree.second[place])
+            share = Fraction(float(tree.share[place]))
             known = 0 <= simplex < count and place < part < len(tree) - 1 and 0 <= share <= 1
             if not (known and 0 <= min(ends) < max(ends) < size):
                 return False

@@ -95,10 +95,8 @@ def bars_svg(
         >>> picture.count("<rect"), picture.count("<line")
         (2, 1)
     """
-    largest = (
-        max([abs(value) for _, value in rows] + ([limit] if limit is not None else []), default=0.0) or 1.0
-    )
-    scale = (WIDTH - LEFT - RIGHT) / largest
+    largest = max([0.0 if limit is None else limit, *(abs(value) for _, value in rows)])
+    scale = (WIDTH - LEFT - RIGHT) / (largest or 1.0)
     height = ROW * len(rows) + (24 if limit is not None else 6)
     parts = []
     if limit is not None:

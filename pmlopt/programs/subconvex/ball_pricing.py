@@ -78,9 +78,8 @@ def plateau_bound(
     mass = min(half, float(p[light].sum()) * (1 + _SLACK))
     most = -math.log(total) - float(multipliers.min())  # what B is worth at most
     rate = float(multipliers[light].min())
-    same = (
-        max(0.0, -math.expm1(min(others - most, 0.0))) / keep
-    )  # a taller plateau has a B that is worth less
+    # a taller plateau has a B that is worth less
+    same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep
 
     def bounds(low: FloatArray, high: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):

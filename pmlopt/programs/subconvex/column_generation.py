@@ -273,8 +273,7 @@ class _Generation:
         p, scale = self.program.prior.pmf, self.program.scale
         for knots in KNOTS:
             self._relax(pricer, _hats(p, knots), STAGE_ROUNDS, 10.0 ** -(3 + knots // 12) * scale, 0.0)
-        base = float(p @ self.multipliers)
-        near = self.bound - base - POOL_SHARE * scale
+        near = self.bound - float(p @ self.multipliers) - POOL_SHARE * scale
         self._add(pricer.near(self.multipliers, POOL_COLUMNS, near, self.clock))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
@@ -353,6 +352,5 @@ class _Generation:
 
 def _hats(p: FloatArray, knots: int) -> FloatArray:
     """(N, D) the functions that are 1 at one knot, 0 at the others, and linear in p between."""
-    ranked = np.sort(p)
-    at = np.unique(ranked[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
+    at = np.unique(np.sort(p)[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
     return np.array([np.interp(p, at, one) for one in np.eye(len(at))]).T

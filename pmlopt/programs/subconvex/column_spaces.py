@@ -92,17 +92,6 @@ class ColumnSpace:
             return vertices(self.prior.pmf, self.allowed, limit) if few else None
         return None if self._all is None or len(self._all.listed[0]) > limit else self._all.listed
 
-    def every_column(self) -> Sequence[Batch]:
-        """All extreme columns but the constant.
-
-        Raises:
-            ProgramError: there are too many; the message says how many.
-        """
-        listed = self.listed(self.limit)
-        if listed is None:
-            raise ProgramError(self.too_many())
-        return listed
-
     def too_many(self) -> str:
         """Why the columns are not listed, and what to do."""
         number = "too many" if self.count is None else f"{self.count:,}"
@@ -235,8 +224,7 @@ class ColumnSpace:
                 search.nested.chords if isinstance(search, SplitPricer) else ChordBound(kernel, self.allowed)
             )
             tried = [min((chords.slopes, free), key=lambda rho: float(p @ rho) + chords.upper(rho))]
-        bounds = [(float(p @ rho) + self._rough(rho), rho) for rho in tried]
-        return min(bounds, key=lambda found: found[0])
+        return min(((float(p @ rho) + self._rough(rho), rho) for rho in tried), key=lambda found: found[0])
 
     def _rough(self, multipliers: FloatArray) -> float:
         """A bound on what columns are worth beyond their cost: relaxed, or from a short list of stairs."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
+from heapq import nlargest
 from typing import ClassVar
 
 import numpy as np
@@ -165,8 +166,7 @@ class _Kinds:
     def least(self, prices: FloatArray) -> float:
         """What the best column loses when it pays the prices."""
         cheap = np.minimum(prices, 0.0)
-        own = prices[self.letter] * self.share - cheap[self.letter]
-        return float((self.loss + own).min() + cheap.sum())
+        return float((self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum())
 
 
 MOST_TABLE_ENTRIES = 100_000_000
@@ -239,9 +239,7 @@ class CountPricer:
             if len(values):
                 place = int(values.argmax())
                 tops.append((float(values[place]), letter, first + place))
-        tops = [
-            top for top in sorted(tops, reverse=True)[: min(most, _COLUMNS_PER_ROUND)] if top[0] > -math.inf
-        ]
+        tops = [top for top in nlargest(min(most, _COLUMNS_PER_ROUND), tops) if top[0] > -math.inf]
         sets = [self._set(costs, total, without=letter) for _, letter, total in tops]
         best = tops[0][0] if tops else -math.inf
         letters = np.array([letter for _, letter, _ in tops], int)

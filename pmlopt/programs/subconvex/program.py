@@ -74,7 +74,10 @@ class ColumnDesign(Design[ColumnCertificate]):
             ProgramError: there are too many to list; the message says how many.
         """
         p = self.prior.pmf
-        lifts = [np.ones((len(p), 1)), *(columns.lifts(p, MARGIN) for columns in self.space.every_column())]
+        listed = self.space.listed(self.space.limit)
+        if listed is None:
+            raise ProgramError(self.space.too_many())
+        lifts = [np.ones((len(p), 1)), *(columns.lifts(p, MARGIN) for columns in listed)]
         return _with_lifts(self, np.hstack(lifts), True)
 
     def with_columns(self, lifts: FloatArray) -> ColumnDesign:

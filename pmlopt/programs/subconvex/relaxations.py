@@ -87,12 +87,8 @@ def staircases(
         worths = ends * tops + (1 - ends) * feet
         best = max(best, float((worths - low * total - step * spent).max()))
         least = np.where((ends[0] < valley) & (valley < ends[1]), cost.min(), spent.min(axis=0))
-        bounds = (
-            (ends * tops.max(axis=0)).max(axis=0)
-            + ((1 - ends) * feet.max(axis=0)).max(axis=0)
-            - (low * total).min(axis=0)
-            - (step * least).min(axis=0)
-        )
+        bounds = (ends * tops.max(axis=0)).max(axis=0) + ((1 - ends) * feet.max(axis=0)).max(axis=0)
+        bounds = bounds - (low * total).min(axis=0) - (step * least).min(axis=0)
         slack = max(slack, _SHARE * float(np.abs(worths).max()))
         promising = bounds > (best + slack if enough == -np.inf else enough)
         if not promising.any():

@@ -46,10 +46,8 @@ def columns_above(
     """
     letters = _Letters(kernel, box, multipliers, threshold)
     below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
-    least = letters.total - below - 1e-15
-    sets = _within(
-        letters.room, letters.lost, letters.inside, letters.budget, (least, letters.total + above + 1e-15)
-    )
+    window = letters.total - below - 1e-15, letters.total + above + 1e-15
+    sets = _within(letters.room, letters.lost, letters.inside, letters.budget, window)
     if sets is None:
         return None
     values, codes, between = letters.columns(sets, most)
@@ -123,9 +121,8 @@ class _Letters:
         """(K,) values above the threshold, places of their sets, and letters between, perhaps of the set."""
         mass = sets @ self.room
         profit = self._base + sets @ (self.room * self._gain)
-        alone = sets[:, ~self._fits].sum(
-            axis=1
-        )  # letters that are the one between wherever they are more than low
+        # letters that are the one between wherever they are more than low
+        alone = sets[:, ~self._fits].sum(axis=1)
         found = []
         for letter in range(len(self.room)):
             member, room = sets[:, letter], self.room[letter]
@@ -228,8 +225,7 @@ def staircases_above(
     values = _stair_values(kernel, family, multipliers, sets @ p, sets @ (p * multipliers))
     top = largest(values, most)
     top = top[values[top] > threshold]
-    best = float(values[top].max(initial=-np.inf))
-    return best, Columns(family, sets[top], np.full(len(top), -1))
+    return float(values[top].max(initial=-np.inf)), Columns(family, sets[top], np.full(len(top), -1))
 
 
 MOST_CORE_LETTERS = 30
@@ -427,8 +423,7 @@ class SearchPricer:
         if isinstance(family, Box):
             return columns_above(self.kernel, family, multipliers, threshold, most)
         order = np.argsort(multipliers, kind="stable")
-        place = min(self._edge(family, multipliers, order), len(order) - 1)
-        edge = float(multipliers[order[place]])
+        edge = float(multipliers[order[min(self._edge(family, multipliers, order), len(order) - 1)]])
         return staircases_above(self.kernel, family, multipliers, threshold, most, edge)
 
     def _near(self, family: Family, multipliers: FloatArray, most: int) -> tuple[float, Columns]:
@@ -501,13 +496,8 @@ class SearchPricer:
             if len(here) == 0:
                 continue
             free, left = free[here], left[here]
-            value = (
-                base
-                + mass[free] * (ends[1] - ends[0])
-                - rise * cost[free]
-                + p[letter] * (phi(box.low + left / p[letter]) - ends[0])
-                - left * multipliers[letter]
-            )
+            value = base + mass[free] * (ends[1] - ends[0]) - rise * cost[free] - left * multipliers[letter]
+            value += p[letter] * (phi(box.low + left / p[letter]) - ends[0])
             top = largest(value, most)
             values.append(value[top])
             chosen.append(free[top])

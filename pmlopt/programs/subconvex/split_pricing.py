@@ -244,12 +244,9 @@ class Relaxation:
         taken = np.take_along_axis(points[rows, at], chosen, axis=1)
         mean = 1 - taken @ self.kernel.p
         letters = np.arange(chosen.shape[1])
-        kept = (
-            mid[:, None] * split.by_mid[:, chosen, letters].sum(axis=2).T
-            + top[:, None] * split.by_top[:, chosen, letters].sum(axis=2).T
-        )
-        rates = mid[:, None] * split.share - top[:, None] * split.keep
-        return np.column_stack([mean, kept + rates])
+        kept = mid[:, None] * (split.by_mid[:, chosen, letters].sum(axis=2).T + split.share)
+        kept += top[:, None] * (split.by_top[:, chosen, letters].sum(axis=2).T - split.keep)
+        return np.column_stack([mean, kept])
 
     def bounds(
         self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, enough: float
@@ -306,8 +303,7 @@ def _cut(
     deep = np.clip(depth / safe, 0.0, 1.0)
     going &= deep < 1 - 1e-9
     along = along / safe[:, None]
-    step = (1 + n * deep) / (n + 1)
-    moved = centre - step[:, None] * along
+    moved = centre - ((1 + n * deep) / (n + 1))[:, None] * along
     factor = n * n / (n * n - 1.0) * (1 - deep**2)
     weight = 2 * (1 + n * deep) / ((n + 1) * (1 + deep))
     outer = along[:, :, None] * along[:, None, :]
@@ -493,18 +489,16 @@ def relaxed_column(
     points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
     count, n = len(points), len(p)
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)
-    rows = mid * split.by_mid + top * split.by_top
     matrix = sparse.vstack(
         [
             sparse.kron(np.ones((1, count)), sparse.eye(n)),
             (points[:, None] * p).reshape(1, -1),
-            *(row.reshape(1, -1) for row in rows),
+            *(row.reshape(1, -1) for row in mid * split.by_mid + top * split.by_top),
         ]
     )
     rates = split.keep * top - split.share * mid
     lower, upper = np.append(np.ones(n + 1), rates), np.append(np.ones(n + 1), np.full(len(rates), np.inf))
-    model = highs.of_matrix(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix)
-    solver = highs.loaded(model, _TIGHT)
+    solver = highs.loaded(highs.of_matrix(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix), _TIGHT)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None

@@ -215,8 +215,8 @@ class Plateaus(Kinds):
             if len(sets) > MOST_PLATEAUS:
                 return None
         own = mass[1:]
-        limits = np.full(len(own), np.inf)
-        return cls(p, ~sets[1:], None, own, keep + half - own, 1 - own, limits, keep, half)
+        ends = keep + half - own, 1 - own
+        return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), keep, half)
 
     def __getitem__(self, chosen: IntArray) -> Plateaus:
         every = {name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")}

@@ -116,8 +116,7 @@ def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
     exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE
     if not exact.any():
         return columns
-    tied = columns[exact].distinct(p)
-    return joined([tied, columns[~exact]])
+    return joined([columns[exact].distinct(p), columns[~exact]])
 
 
 def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
@@ -129,8 +128,7 @@ def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
     index = index[subset_sums(p)[1:-1] < family.capacity * (1 - _FEASIBILITY_SLACK)]
     if len(index) > limit:
         return None
-    high = (index[:, None] >> np.arange(n)) & 1 == 1
-    return Columns(family, high, np.full(len(index), -1))
+    return Columns(family, (index[:, None] >> np.arange(n)) & 1 == 1, np.full(len(index), -1))
 
 
 Worths: TypeAlias = Kernel | Callable[[FloatArray], FloatArray]
