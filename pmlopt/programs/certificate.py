@@ -101,11 +101,7 @@ def context_of(mechanism: Mechanism, prior: Prior | None) -> Context:
     """
     if isinstance(mechanism, OrbitMechanism):
         return Context(given={"mechanism": mechanism, **mechanism.space.prior.context.given})
-    given = {
-        "mechanism": mechanism,
-        "labels": mechanism.inputs,
-        **({} if prior is None else {"prior": prior}),
-    }
+    given = {"mechanism": mechanism, "labels": mechanism.inputs} | ({} if prior is None else {"prior": prior})
     return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.shape, strict=True)))
 
 

@@ -180,11 +180,8 @@ class ListedCertificate(RequirementCertificate):
         """
         limits = levels_in_words(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
         mechanism = self.mechanism
-        return (
-            mechanism_claim(mechanism),
-            level_claim(self.prior, self.privacy, mechanism, limits),
-            *confidence_claims(self.privacy, self.prior),
-        )
+        own = level_claim(self.prior, self.privacy, mechanism, limits)
+        return mechanism_claim(mechanism), own, *confidence_claims(self.privacy, self.prior)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -31,11 +31,8 @@ class HeldCertificate(ListedCertificate):
         """The level, as rationals, and the value."""
         found = max(self.measured[0].values())
         rounding = rounding_of(self.prior.size, max(1.0, abs(found)))
-        return (
-            *self.level_checks,
-            value_claim(self.value, found, rounding),
-            bound_claim(self.bound, None, True),
-        )
+        claims = value_claim(self.value, found, rounding), bound_claim(self.bound, None, True)
+        return (*self.level_checks, *claims)
 
 
 def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[HeldCertificate]:

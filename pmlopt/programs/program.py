@@ -130,10 +130,8 @@ class Program(Guessed, ABC, Generic[C_co]):
     def __str__(self) -> str:
         """The cvxpy problem, with the size and the names of its parts."""
         parts = [f"variable {name}: {variable.shape}" for name, variable in self.variables.items()]
-        parts += [
-            f"constraint {name}: {constraint.size} rows"
-            for name, constraint in {**self.constraints, **self.added}.items()
-        ]
+        constraints = {**self.constraints, **self.added}
+        parts += [f"constraint {name}: {one.size} rows" for name, one in constraints.items()]
         return "\n".join([str(self.problem), *parts])
 
     def __repr__(self) -> str:

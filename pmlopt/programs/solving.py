@@ -162,9 +162,8 @@ def solve(
             return result
         results.append(result)
         left = f"certified gap {gap_left:.3g} above the tolerance {allowed:.3g}"
-        attempts.append(
-            f"{method.name}: {found.message}, {left if found.asked else 'a level above the limit'}"
-        )
+        left = left if found.asked else "a level above the limit"
+        attempts.append(f"{method.name}: {found.message}, {left}")
     return _best(question, program, results, attempts)
 
 

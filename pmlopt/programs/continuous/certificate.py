@@ -180,20 +180,15 @@ class ContinuousCertificate(BinsCertificate):
         """The probabilities of the bins, the losses in them and the bound, computed anew from the law."""
         prior = self.secret.prior(self.grid)
         same = np.array_equal(prior.pmf, self.bins.prior.pmf)
-        law = Claim(
-            "law", same, FLOATS, f"the bins have {'the' if same else 'other'} probabilities of the law"
-        )
+        text = f"the bins have {'the' if same else 'other'} probabilities of the law"
+        law = Claim("law", same, FLOATS, text)
         table, _ = mean_losses(self.secret, self.utility, self.grid)
         if table.shape != self.mechanism.matrix.shape:
             return (replace(law, holds=False, detail="the bins are other ones than those of the law"),)
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
-        least = least_loss(
-            self.secret, self.bins.privacy, self.utility, self.grid, self.multipliers, self.boxes
-        )
+        privacy, grid = self.bins.privacy, self.grid
+        least = least_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
         enough = abs(self.value - lost) <= rounding_of(table.size, float(np.abs(table).max()))
         text = f"the mechanism loses {lost:.12g}"
-        return (
-            law,
-            Claim("value of the secret", enough, FLOATS, text, self.value, lost),
-            replace(bound_claim(self.bound, least, False), name="bound of the secret"),
-        )
+        bound = replace(bound_claim(self.bound, least, False), name="bound of the secret")
+        return law, Claim("value of the secret", enough, FLOATS, text, self.value, lost), bound

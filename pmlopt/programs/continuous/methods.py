@@ -75,11 +75,7 @@ class Refinement:
         detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"
         seconds = time.perf_counter() - begin
         return Found(
-            certificate=best,
-            finished=finished,
-            message=detail,
-            iterations=steps,
-            solve_seconds=seconds,
+            certificate=best, finished=finished, message=detail, iterations=steps, solve_seconds=seconds
         )
 
 

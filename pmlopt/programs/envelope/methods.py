@@ -157,9 +157,8 @@ def _at_level(program: ProcessedFailureProgram, options: Options) -> Ends:
         return none, with_closed(law, apart, np.zeros(program.multipliers), closed), 0, told, True
     most = float(program.merged.max(axis=0).sum()) * math.exp(-level)
     try:
-        _, _, point, found = RatioPrograms(program, min(1.0, most)).solve(
-            math.exp(level), closed, options.clock
-        )
+        programs = RatioPrograms(program, min(1.0, most))
+        _, _, point, found = programs.solve(math.exp(level), closed, options.clock)
     except ArithmeticError as cause:
         return none, program.padded(np.full(len(gains), math.exp(-level))), 1, str(cause), False
     shares = leaking(own, spread(program, program.together(point)))

@@ -136,11 +136,9 @@ def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) ->
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
     _, found, *_ = worst_failure(audited, options)
     assert found is not None
-    closed = np.asarray(
-        (audited.exact.gains(min(program.epsilon, program.prior.max_leakage)) <= 0).all(axis=1)
-    )
-    margins = 1 / np.maximum(found, OPEN_ROW)
-    return within(program, np.where(closed, 0.0, margins))
+    gains = audited.exact.gains(min(program.epsilon, program.prior.max_leakage))
+    open_ = (gains > 0).any(axis=1)
+    return within(program, np.where(open_, 1 / np.maximum(found, OPEN_ROW), 0.0))
 
 
 def within(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:

@@ -456,7 +456,5 @@ def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
 def with_constant(p: FloatArray, batches: Sequence[Batch]) -> tuple[FloatArray, FloatArray]:
     """The constant and columns of mean one, as they are and a little inside of the requirement."""
     constant = np.ones((len(p), 1))
-    return (
-        np.hstack([constant, *(batch.lifts(p) for batch in batches)]),
-        np.hstack([constant, *(batch.lifts(p, MARGIN) for batch in batches)]),
-    )
+    exact, inner = ([batch.lifts(p, share) for batch in batches] for share in (0.0, MARGIN))
+    return np.hstack([constant, *exact]), np.hstack([constant, *inner])

@@ -58,12 +58,8 @@ def best_weights(
     root = np.linalg.cholesky((columns * start) @ columns.T)
     turned = np.linalg.solve(root, wanted.T).T
     unit = 1.0 if criterion == "D" else float((turned**2).sum())
-    path = _CentralPath(
-        np.linalg.solve(root, columns),
-        np.linalg.solve(root, np.ones(len(columns))),
-        None if criterion == "D" else turned / np.sqrt(unit),
-        start,
-    )
+    inside, target = np.linalg.solve(root, columns), np.linalg.solve(root, np.ones(len(columns)))
+    path = _CentralPath(inside, target, None if criterion == "D" else turned / np.sqrt(unit), start)
     iterations, converged = 0, False
     while iterations < MAX_ITERATIONS and not converged:
         iterations += 1

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from itertools import count
 from typing import Any, TypeVar
 
@@ -120,12 +121,11 @@ def _repaired(
 
 def _of_laws(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
     """Theta and the mixture with which the requirement holds, from the chord's theta on."""
-    return mixed_with_laws(
-        prior,
-        clean,
-        lambda candidate: satisfied(prior, privacy, candidate),
-        lambda candidate, law: float(_needed(prior, privacy, candidate, law).max()),
-    )
+
+    def missing(candidate: FloatArray, law: FloatArray) -> float:
+        return float(_needed(prior, privacy, candidate, law).max())
+
+    return mixed_with_laws(prior, clean, partial(satisfied, prior, privacy), missing)
 
 
 def mixed_with_laws(
@@ -147,12 +147,10 @@ def mixed_with_laws(
     """
 
     def mixed(law: FloatArray) -> tuple[float, FloatArray]:
-        return least_mixing(
-            missing(clean, law),
-            lambda theta: snap((1 - theta) * clean + theta * law),
-            holds,
-            lambda candidate: missing(candidate, law),
-        )
+        def mixture(theta: float) -> FloatArray:
+            return snap((1 - theta) * clean + theta * law)
+
+        return least_mixing(missing(clean, law), mixture, holds, lambda candidate: missing(candidate, law))
 
     used = clean.max(axis=0) > 0
     return min(map(mixed, (prior.pmf @ clean, used / used.sum())), key=lambda found: found[0])
@@ -269,9 +267,8 @@ def perfected(
                 return None
     law = prior.pmf @ target
     constants = np.array([int(mass * mixing * GRID) for mass in law.tolist()], dtype=object)
-    step = target.shape[1] * max(
-        (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values()), default=0
-    )
+    sizes = (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values())
+    step = target.shape[1] * max(sizes, default=0)
     share = mixing
     for _ in range(MOST_STEPS):
         whole = _rounded((1 - share) * target, bases)

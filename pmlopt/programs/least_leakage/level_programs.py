@@ -73,10 +73,8 @@ class LevelProgram:
         mass = np.ones(m) if self._set is not None else np.bincount(self._output, p * self._unit, m)
         mass = np.where(mass > 0, mass, 1.0)
         levels = n + k + m * self._size[4] + np.arange(m)
-        self.model = MovingModel(
-            self._model(levels, peak, p * self._unit / mass[self._output]),
-            MovingPart(levels, self._peaks, np.zeros(m), peak / mass),
-        )
+        moving = MovingPart(levels, self._peaks, np.zeros(m), peak / mass)
+        self.model = MovingModel(self._model(levels, peak, p * self._unit / mass[self._output]), moving)
 
     def _losses(self, p: FloatArray) -> tuple[FloatArray, float]:
         """(K,) what each pair takes from the expected gain, and how much the floor allows in all."""

@@ -442,15 +442,12 @@ def _signatures(values: IntArray, colours: IntArray, kinds: int) -> Any:
     of_colour = rng.integers(2**63, size=int(colours.max()) + 1, dtype=np.uint64)
     mixed = of_colour[colours] + rng.integers(2**63, size=kinds, dtype=np.uint64)[values]
     for factor, shift in _MIXING:
-        mixed ^= mixed >> shift
-        mixed *= factor
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
     return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1, dtype=np.uint64)
 
 
-_MIXING = (
-    (np.uint64(0xBF58476D1CE4E5B9), np.uint64(30)),
-    (np.uint64(0x94D049BB133111EB), np.uint64(27)),
-)
+_MIXING = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
 """Factors and shifts of the finalizer of SplitMix64, which makes numbers that are near one another unlike."""
 
 

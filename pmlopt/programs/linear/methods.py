@@ -245,9 +245,8 @@ def _point(program: LinearDesign) -> Point:
     """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
     pairs = program.pairs  # of many, what a bound costs is a linear program for each output
     witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
-    return Point(
-        np.asarray(program.mechanism.value), _multipliers(program, program.prior.pmf), witness=witness
-    )
+    multipliers = _multipliers(program, program.prior.pmf)
+    return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
 
 
 def _multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:

@@ -148,9 +148,8 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         They are looked for under PML, LDP and LIP, from 20,000 pairs of letters and outputs on, and are of
         use where the classes of pairs are at most a sixteenth of the pairs.
         """
-        alike = isinstance(self.privacy, LDP | LIP) or (
-            isinstance(self.privacy, PML) and self.privacy.over is None
-        )
+        plain = isinstance(self.privacy, PML) and self.privacy.over is None
+        alike = plain or isinstance(self.privacy, LDP | LIP)
         if self.added or not alike or self.table.size <= FEWEST_PAIRS:
             return None
         return pair_classes(self.prior, self.table, self.table.size // LEAST_REDUCTION)

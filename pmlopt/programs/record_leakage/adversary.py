@@ -80,9 +80,8 @@ class Adversary:
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
         if self.rows.size > LARGEST_DECOMPOSED:
             return sum(min(classes, outputs) - 1 for classes in used.sum(axis=1).tolist())
-        return sum(
-            int(np.linalg.matrix_rank(self.rows[classes], rtol=RANK_TOLERANCE)) - 1 for classes in used
-        )
+        ranks = (np.linalg.matrix_rank(self.rows[classes], rtol=RANK_TOLERANCE) for classes in used)
+        return sum(int(rank) - 1 for rank in ranks)
 
     def allowed(self, joint: FloatArray) -> FloatArray:
         """The law nearest to J, towards the uniform dataset, whose entropy is b, and rounding, or more."""

@@ -207,9 +207,8 @@ def conditional_step(
             gradient = conditional_gradient(letters, laws, channel)[k]
             size = step
             for _ in range(inner):
-                moved = project_to_entropy(
-                    project_to_simplex(others[k] + size * gradient), min(wanted, math.log(len(gradient)))
-                )
+                near = project_to_simplex(others[k] + size * gradient)
+                moved = project_to_entropy(near, min(wanted, math.log(len(gradient))))
                 tried = laws.copy()
                 tried[k] = moved @ channel[k]
                 found = information(letters, tried)
@@ -306,13 +305,11 @@ class Climb:
         joint = np.moveaxis(prior, record, 0).reshape(size, -1)
         channel = np.moveaxis(self.rows, record, 0).reshape(size, joint.shape[1], -1)
         letters = joint.sum(axis=1)
-        others = np.where(
-            letters[:, None] > 0, joint / np.where(letters > 0, letters, 1.0)[:, None], 1 / joint.shape[1]
-        )
+        known = letters[:, None] > 0
+        others = np.where(known, joint / np.where(known, letters[:, None], 1.0), 1 / joint.shape[1])
         accuracy = self.tolerance / 10
-        letters = marginal_step(
-            letters, outputs(others, channel), entropies(others), self.entropy, tolerance=accuracy
-        )
+        laws, inner = outputs(others, channel), entropies(others)
+        letters = marginal_step(letters, laws, inner, self.entropy, tolerance=accuracy)
         if self.entropy > float(entropies(letters)):
             others = conditional_step(letters, others, channel, self.entropy, tolerance=accuracy)
         else:

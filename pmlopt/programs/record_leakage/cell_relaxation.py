@@ -324,9 +324,8 @@ class _Cells:
         gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
         log_counts, entropy = of.adversary.shifted
         counts = np.abs(log_counts[of.used]).max() + abs(entropy) + 1
-        return np.asarray(
-            rounding_of(sum(of.adversary.rows.shape), 1.0) * (1 + gains + self.point[:, 0] * counts)
-        )
+        share = rounding_of(sum(of.adversary.rows.shape), 1.0)
+        return np.asarray(share * (1 + gains + self.point[:, 0] * counts))
 
     def keep(self, chosen: BoolArray) -> None:
         """Go on with some of the cells."""

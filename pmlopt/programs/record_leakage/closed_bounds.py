@@ -140,10 +140,7 @@ def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
     with localcontext() as context:
         context.prec = DIGITS
         exact = stochastic(rows)
-        law = [
-            [Decimal(count).exp() if np.isfinite(count) else Decimal(0) for count in part]
-            for part in log_counts.tolist()
-        ]
+        law = [[Decimal(count).exp() for count in part] for part in log_counts.tolist()]
         whole = total(total(part) for part in law)
         law = [[count / whole for count in part] for part in law]
         pairs = [

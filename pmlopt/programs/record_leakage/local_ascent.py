@@ -47,9 +47,8 @@ def climb(
     for _ in range(iterations):
         if clock.late:
             break
-        exponents = np.einsum(
-            "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
-        )
+        logs = np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
+        exponents = np.einsum("ty,sya->sat", adversary.rows, logs)
         last = guess
         guess, moved = _best(log_counts, exponents, entropy, last, reach)
         reach = np.clip(REACH * np.abs(guess - last), LEAST_REACH, MOST_REACH)

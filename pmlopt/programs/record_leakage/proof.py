@@ -146,9 +146,8 @@ def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
     """I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a phi(J_a W) - phi(J W)`."""
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
-    return total(phi(mixed(part, rows)) for part in parts) - phi(
-        mixed([*map(total, zip(*parts, strict=True))], rows)
-    )
+    whole = [*map(total, zip(*parts, strict=True))]
+    return total(phi(mixed(part, rows)) for part in parts) - phi(mixed(whole, rows))
 
 
 def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: float, rows: Rows) -> bool:
@@ -290,11 +289,8 @@ class _Cells:
         outer, sums = price + (not self.shape[2]), []
         for slope, counts in zip(slopes, self.counts, strict=True):
             worths = slope if tree.of == "classes" else [dot(row, slope) for row in self.rows]
-            terms = [
-                count + (worth - surprise) / price
-                for worth, surprise, count in zip(worths, surprises, counts, strict=True)
-                if count is not None
-            ]
+            pairs = [(worth - surprise) / price for worth, surprise in zip(worths, surprises, strict=True)]
+            terms = [count + gain for count, gain in zip(counts, pairs, strict=True) if count is not None]
             sums.append(price / outer * log_sum(terms))
         return outer * log_sum(sums) - price * self.entropy
 

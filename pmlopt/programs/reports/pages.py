@@ -207,9 +207,8 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
         limit = limits.get("pml", limits.get("lip_upper"))
         bars = [(str(one.output), one.leakage) for one in told]
         picture = bars_svg("Leakage of each outcome in nats", bars, limit)
-        yield Section(
-            "What each outcome tells, in nats", (), TOLD, [one.row for one in told[:MOST_TOLD]], html=picture
-        )
+        rows_told = [one.row for one in told[:MOST_TOLD]]
+        yield Section("What each outcome tells, in nats", (), TOLD, rows_told, html=picture)
         left = len(outcomes) - len(told)
         more = [f"Left out are {left} more, which tell less."] if left else []
         note = "This is under the prior of the file; the promise may be for more priors."
@@ -231,12 +230,8 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
         "The second is a script that needs Python alone, and runs where no pmlopt is installed once it is "
         "copied there. It takes every number as the rational that it is. Both say what they do not check."
     ], kind="soft")  # fmt: skip
-    matrix = matrix_html(
-        "Probability of each output (columns) for each input (rows)",
-        mechanism.matrix,
-        mechanism.inputs,
-        mechanism.outputs,
-    )
+    title = "Probability of each output (columns) for each input (rows)"
+    matrix = matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
     yield Section("The mechanism", ["A row for each input, a column for each output."], html=matrix)
     names = {name.partition("_about_")[0] for name in limits}
     if sources := [source for kind, source in SOURCES.items() if kind in names]:
@@ -290,11 +285,8 @@ def _markdown(title: str, found: Iterable[Section]) -> str:
             lines += [part for line in one.lines for part in (marks.get(one.kind, "") + _escaped(line), "")]
         if one.rows:
             head = one.head or [""] * len(one.rows[0])
-            table = [
-                [*map(_escaped, head)],
-                ["---"] * len(head),
-                *([*map(_escaped, row)] for row in one.rows),
-            ]
+            cells = [[*map(_escaped, row)] for row in one.rows]
+            table = [[*map(_escaped, head)], ["---"] * len(head), *cells]
             lines += [*("| " + " | ".join(row) + " |" for row in table), ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -164,9 +164,8 @@ class BallPricer:
     def _with_plateaus(self, multipliers: FloatArray, others: float, enough: float, clock: Clock) -> float:
         if self.plateaus is not None:
             least = max(enough, others)
-            return max(
-                others, self.plateaus.narrowed(multipliers, least, others).bound(multipliers, least, clock)
-            )
+            plateaus = self.plateaus.narrowed(multipliers, least, others)
+            return max(others, plateaus.bound(multipliers, least, clock))
         upper = math.inf
         if self.information and self.half <= self.keep:
             upper = plateau_bound(self.p, self.keep, self.half, multipliers, others, enough)

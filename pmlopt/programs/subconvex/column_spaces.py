@@ -115,11 +115,8 @@ class ColumnSpace:
         if not isinstance(self.allowed, tuple):
             return []
         p, boxes = self.prior.pmf, [family for family in self.allowed if isinstance(family, Box)]
-        known = [
-            recognised(box, form.matrix / (p @ form.matrix))
-            for _, form in forms(self.prior, self.privacy)
-            for box in boxes
-        ]
+        columns = [form.matrix / (p @ form.matrix) for _, form in forms(self.prior, self.privacy)]
+        known = [recognised(box, lifts) for lifts in columns for box in boxes]
         return [*known, *(unit_columns(family, p) for family in self.allowed)]
 
     # ------------------------------------------------------------ what the utility says

@@ -84,9 +84,8 @@ def least_loss(
     parts = []
     for kind in np.flatnonzero(weights > _USED):
         letter = int(kinds.letter[kind])
-        high = _sets(
-            numbers, light, prices, letter, int(kinds.inside[kind]), math.ceil(count * weights[kind]), rng
-        )
+        inside, wanted = int(kinds.inside[kind]), math.ceil(count * weights[kind])
+        high = _sets(numbers, light, prices, letter, inside, wanted, rng)
         parts.append(Columns(box, high, np.full(len(high), letter)))
     columns = joined(parts)
     if len(columns) == 0:
@@ -145,10 +144,8 @@ class _Kinds:
             ArithmeticError: HiGHS does not end at an optimum.
         """
         places, scale = np.arange(len(self.letter)), float(self.loss.max()) or 1.0
-        rows = [
-            sparse.csr_array((part, (self.letter, places)), shape=(self._size, len(places)))
-            for part in (self.share, 1 - self.share)
-        ]
+        shape, parts = (self._size, len(places)), (self.share, 1 - self.share)
+        rows = [sparse.csr_array((part, (self.letter, places)), shape=shape) for part in parts]
         solved = optimize.linprog(
             self.loss / scale,
             A_ub=sparse.vstack(rows),  # not more than the row asks for, and not less

@@ -382,9 +382,8 @@ class SearchPricer:
         if found is not None:
             return found
         free = np.zeros(len(self.kernel.p))
-        return joined(
-            [self._core(family, free, self._rng.permutation(len(free)), 1)[1] for _ in range(count)]
-        )
+        orders = (self._rng.permutation(len(free)) for _ in range(count))
+        return joined([self._core(family, free, order, 1)[1] for order in orders])
 
     def price(
         self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import highspy
@@ -57,9 +58,8 @@ class NestedPricer:
 
     def near(self, column: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Explicit:
         """The best columns that are nested in the order of a column's entries, and on the way from there."""
-        return self._climbed(
-            *_prefixes(np.argsort(-column, kind="stable")), multipliers, COLUMNS_PER_BATCH, clock
-        )
+        nested = _prefixes(np.argsort(-column, kind="stable"))
+        return self._climbed(*nested, multipliers, COLUMNS_PER_BATCH, clock)
 
     def _climbed(
         self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray, most: int, clock: Clock
@@ -418,9 +418,8 @@ class _Cells:
         n = FIRST_CELLS_PER_SIDE
         tops = np.linspace(1.0, max(largest, 1.0) * (1 + 1e-12), n + 1)
         ratios = np.linspace(0.0, 1.0, n + 1)
-        self._cells = np.array(
-            [(*tops[i : i + 2], *ratios[j : j + 2]) for i in range(n) for j in range(len(ratios) - 1)]
-        )
+        places = product(range(n), repeat=2)
+        self._cells = np.array([(*tops[i : i + 2], *ratios[j : j + 2]) for i, j in places])
         self._points: list[tuple[float, float, float]] = []
 
     def search(self, enough: float, digits: float = 0.0, clock: Clock = FOREVER) -> float:
@@ -447,18 +446,16 @@ class _Cells:
             rest = np.delete(np.arange(len(cells)), chosen)
             cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
             bounds = np.concatenate([bounds[rest], np.minimum(found, above)])
-            radius = np.concatenate(
-                [radius[rest], np.clip(3 * moved, np.maximum(reach / 2, LEAST_RADIUS), 4 * reach)]
-            )
+            wider = np.clip(3 * moved, np.maximum(reach / 2, LEAST_RADIUS), 4 * reach)
+            radius = np.concatenate([radius[rest], wider])
             looked += len(parts)
 
     def _reached(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
         """What relaxed columns reach at the middles of cells, roughly."""
         middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
         values, _ = self._relaxation.bounds(middles, dual, radius, FIRST_STEPS, -np.inf)
-        self._points += [
-            (v, m[0], m[0] * m[2]) for v, m in zip(values.tolist(), middles.tolist(), strict=True)
-        ]
+        pairs = zip(values.tolist(), middles.tolist(), strict=True)
+        self._points += [(v, m[0], m[0] * m[2]) for v, m in pairs]
         return float(values.max())
 
     def peaks(self, most: int) -> list[tuple[float, float]]:

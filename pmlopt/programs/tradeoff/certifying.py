@@ -54,9 +54,8 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
     matrix = cp.Variable(program.losses.shape, nonneg=True)
     joints = {record: program.adversary(program.constant, record).uniform for record in program.log_counts}
     silent = [_deviations(joint) @ matrix == 0 for joint in joints.values()]
-    problem = cp.Problem(
-        cp.Minimize(cp.sum(cp.multiply(program.losses, matrix))), [cp.sum(matrix, axis=1) == 1, *silent]
-    )
+    spent, rows = cp.sum(cp.multiply(program.losses, matrix)), cp.sum(matrix, axis=1) == 1
+    problem = cp.Problem(cp.Minimize(spent), [rows, *silent])
     if highs.run(problem, "highs", Options(FOREVER, 1e-9), False).state != "point":
         return None
     slopes = [np.asarray(constraint.dual_value) for constraint in silent]

@@ -184,9 +184,8 @@ def searched_rows(program: TradeoffProgram) -> list[GroupedRows]:
     fine = np.arange(classes)
     if classes > MOST_GROUPS:
         parts = max(1, MOST_GROUPS // coarse.count)
-        fine = np.unique(coarse.groups * parts + _parts(program, coarse.groups, parts), return_inverse=True)[
-            1
-        ]
+        places = coarse.groups * parts + _parts(program, coarse.groups, parts)
+        fine = np.unique(places, return_inverse=True)[1]
     if coarse.all or len(np.unique(fine)) == coarse.count:
         return [coarse]
     return [coarse, GroupedRows(program, fine.ravel())]

@@ -66,17 +66,15 @@ class CuttingPlanes:
         end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
         if end is not None:
             return end
-        state = SearchState(
-            program, options.tolerance * program.scale, self.seed, options.clock, list(start.priors)
-        )
+        tolerance, priors = options.tolerance * program.scale, list(start.priors)
+        state = SearchState(program, tolerance, self.seed, options.clock, priors)
         ending = search(state, start.matrix)
         finished = not state.clock.late
         if state.best is None:
             raise MethodError(f"no mechanism within the limit was found: {ending}. Allow more time")
         clock = time.perf_counter()
-        certificate = certify_tradeoff(
-            state.program, state.best.matrix, state.best.audit, state.lower, state.proof
-        )
+        best = state.best
+        certificate = certify_tradeoff(program, best.matrix, best.audit, state.lower, state.proof)
         counts = f"{len(state.priors)} priors, {state.audits} certified audits, {state.rounds} programs"
         return Found(
             certificate=certificate,

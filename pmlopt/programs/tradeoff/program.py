@@ -269,10 +269,8 @@ def _program(
 def _declared(tradeoff: Tradeoff, classes: Query, sense: Sense, limit: float) -> Declaration:
     """The convex program against the uniform dataset, seen from one record of each kind."""
     rows = np.eye(tradeoff.losses.shape[0])
-    joints = [
-        Adversary(rows, classes.log_counts(record), classes.log_size, classes.log_size).uniform
-        for record in classes.kinds
-    ]
+    counts, most = map(classes.log_counts, classes.kinds), classes.log_size
+    joints = [Adversary(rows, one, most, most).uniform for one in counts]
     return tradeoff_program(tradeoff, joints, sense, limit)
 
 
