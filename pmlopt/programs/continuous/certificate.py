@@ -124,8 +124,7 @@ class BinsCertificate(Certificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """What is said of the bins, and what the law of the secret adds to it."""
-        same = self.mechanism == self.bins.mechanism
-        fits = self.fits and same
+        fits = self.fits and self.mechanism == self.bins.mechanism
         fit = "there are rows, outputs and multipliers for each bin of the grid"
         return (
             *self.bins.checks(),

@@ -128,8 +128,7 @@ class MarginPrograms:
             parts.append((*steps, -worth[outputs]))
             low, high = reach
         rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
-        size = (n + m + n * m + 1, len(self._costs))
-        matrix = sparse.csc_array((values, (rows, columns)), shape=size)
+        matrix = sparse.csc_array((values, (rows, columns)), shape=(n + m + n * m + 1, len(self._costs)))
         entries = matrix.indptr, matrix.indices, matrix.data
         free = np.zeros((n + 2) * m)
         bounds = np.concatenate([free, low]), np.concatenate([free + np.inf, high])

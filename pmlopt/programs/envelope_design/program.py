@@ -137,11 +137,10 @@ def _declaration(program: EnvelopeDesign) -> Declaration:
     law = cp.Variable((1, len(program.outputs)), nonneg=True, name="output_law")
     bad = cp.Variable(law.shape, nonneg=True, name="bad")
     variables = {"mechanism": mechanism, "output_law": law, "bad": bad}
-    whole = np.full(margins.shape, span.ratio)
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
         "output_law": span.pmf[None, :] @ mechanism == law,
-        "ratios": mechanism <= whole @ law - margins @ law + margins @ bad,
+        "ratios": mechanism <= np.full(margins.shape, span.ratio) @ law - margins @ law + margins @ bad,
         "failure": cp.sum(bad) <= span.delta,
     }
     sense = cp.Maximize if program.maximised else cp.Minimize

@@ -285,8 +285,7 @@ class BoxSearch(ColumnSearch):
     def _along_edges(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         """(K, N) each column at the end of its best edge: mass goes between one letter and that between."""
         low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
-        inside = np.minimum(columns - low, high - columns)
-        middle = inside.argmax(axis=1)  # the letter between
+        middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
         mass, value = p[middle][:, None], columns[rows, middle][:, None]
         rises = columns < (low + high) / 2
         room = np.where(rises, high - columns, columns - low) * p

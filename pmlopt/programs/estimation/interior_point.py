@@ -93,8 +93,7 @@ class _CentralPath:
         self.gains, self.curvature = found
         self.pi = np.asarray(np.linalg.lstsq(columns.T, self.gains, rcond=None)[0])
         slack = columns.T @ self.pi - self.gains
-        level = max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max()))
-        self.z = np.maximum(slack, 0.1 * level)
+        self.z = np.maximum(slack, 0.1 * max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max())))
 
     @property
     def dual(self) -> FloatArray:

@@ -101,8 +101,7 @@ class Floor:
     def _room(self) -> float:
         """`unit` over the power of two by which the largest entry is of size 1: nothing underflows."""
         short = self.columns.of_pairs(self._best) - self._signed
-        constants = self.columns.means(np.where(self.allowed, short, np.inf))
-        room = float(constants.min())
+        room = float(self.columns.means(np.where(self.allowed, short, np.inf)).min())
         if not math.isfinite(room):
             room = float(self.columns.masses @ self.columns.largest(np.where(self.allowed, short, 0)))
         return room or 1.0
@@ -347,8 +346,7 @@ def least_level_of(
         size, sizes = size + weight * abs(floor.least), sizes + np.abs(gains)
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
     share, largest = rounding_of(columns.terms, 1.0), 0.0
-    above = worth + share * (sizes + size) - least
-    parts = zip(columns.parts(above), columns.parts(allowed), strict=True)
+    parts = zip(columns.parts(worth + share * (sizes + size) - least), columns.parts(allowed), strict=True)
     for (p, over), (_, may) in parts:
         order = np.argsort(np.where(may, -over, np.inf), axis=0, kind="stable")
         masses = np.where(np.take_along_axis(may, order, axis=0), p[order], 0.0)
@@ -394,12 +392,11 @@ class _Least(RequirementCertificate):
         sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(1.0, value)
         text = f"the level of the mechanism is {value:.12g}"
         text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
-        proved = max(0.0, self.proved_again())
         return (
             *self.level_checks,
             *self._demands(),
             Claim("value", sharp, FLOATS, text, value, level),
-            bound_claim(self.bound, proved, False, self._arithmetic_of_bound),
+            bound_claim(self.bound, max(0.0, self.proved_again()), False, self._arithmetic_of_bound),
             gap_claim(self, 1e-15 * max(1.0, value), False),
         )
 

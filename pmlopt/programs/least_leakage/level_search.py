@@ -215,8 +215,7 @@ def _search(
     known = [start, None if before is None else before.matrix]
     known += [program.spread] if program.floor is not None and before is None else []
     starts = [found for one in known if one is not None and (found := family.witness(one)) is not None]
-    enough = share * SEARCH_TOLERANCE_SHARE * options.tolerance
-    return Search(family, starts, proofs, enough, options.clock)
+    return Search(family, starts, proofs, share * SEARCH_TOLERANCE_SHARE * options.tolerance, options.clock)
 
 
 def _found(

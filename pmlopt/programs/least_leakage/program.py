@@ -368,10 +368,9 @@ def _check_letters(
     empty = np.flatnonzero(~allowed.any(axis=1))
     if len(empty):
         x = int(empty[0])
-        best = table[x].max() if utility.maximised else table[x].min()
         raise ProgramError(
             f"no output has a {utility.what} of {limit:g} for the letter {prior.labels[x]!r}: the best is "
-            f"{best:g}"
+            f"{(table[x].max() if utility.maximised else table[x].min()):g}"
         )
 
 

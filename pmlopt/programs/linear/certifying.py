@@ -233,8 +233,7 @@ def certify_symmetric(
     """
     mechanism, change = repair_orbits(program.space, program.columns, program.privacy, lifts)
     gain = program.columns.expectation(program.centred, mechanism.lifts)
-    enough = gain + CLOSED * program.scale
-    rho, best = _best(program, program.centred, mechanism.lifts, multipliers, enough)
+    rho, best = _best(program, program.centred, mechanism.lifts, multipliers, gain + CLOSED * program.scale)
     return SymmetricCertificate(
         mechanism=mechanism,
         value=program.of_gain(gain),

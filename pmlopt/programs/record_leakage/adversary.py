@@ -159,13 +159,12 @@ def class_relaxation(adversary: Adversary) -> Declaration:
     law = cp.Variable(adversary.rows.shape[1], name="law")
     marginal = cp.Variable(len(used), name="marginal")
     leaked = cp.Variable(name="leaked")
-    heights = negative_entropies(adversary.rows)[classes]
     constraints = {
         "entropy": cp.sum(cp.entr(joint)) + counts[used] @ joint >= entropy,
         "law": law == adversary.rows[classes].T @ joint,
         "total": cp.sum(joint) == 1,
         "marginal": marginal == of_letters @ joint,
-        "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ joint,
+        "outputs": leaked <= cp.sum(cp.entr(law)) + negative_entropies(adversary.rows)[classes] @ joint,
         "letters": leaked <= cp.sum(cp.entr(marginal)),
     }
     variables = {"joint": joint, "law": law, "marginal": marginal, "leaked": leaked}

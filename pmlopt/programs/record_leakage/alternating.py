@@ -91,8 +91,7 @@ def marginal_step(
         worth = (divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
         law = law * np.exp(worth - worth.max())
         law = np.maximum(law / law.sum(), 1e-300)
-        surplus = float(entropies(law) + law @ inner) - entropy
-        before, price = price, max(0.0, price - rate * surplus)
+        before, price = price, max(0.0, price - rate * (float(entropies(law) + law @ inner) - entropy))
         last, value = value, information(law, laws)
         if abs(value - last) < tolerance and abs(price - before) < tolerance:
             break
@@ -285,8 +284,7 @@ class Climb:
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
         """From one prior to where no record's step gains."""
-        first = self._start(random) if self.first is None else self.first
-        best = LocalOptimum(-math.inf, first, -1)
+        best = LocalOptimum(-math.inf, self._start(random) if self.first is None else self.first, -1)
         for _ in range(MAX_ROUNDS):
             last = best.value
             for record in range(self.table.ndim):
@@ -386,8 +384,7 @@ class Alternating:
         clock = options.clock
         table = channel.table()
         climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
-        random = np.random.default_rng(self.seed)
-        found = runs([climb] * self.restarts, random)
+        found = runs([climb] * self.restarts, np.random.default_rng(self.seed))
         best = max(found, key=lambda one: one.value)
         adversary = Adversary.of(channel, best.record, entropy)
         joint = adversary.allowed(joint_of(best.prior, best.record, table))

@@ -111,8 +111,7 @@ def entropy_room(alphabets: Sequence[int], entropy: float) -> Decimal:
     """
     with localcontext() as context:
         context.prec = DIGITS
-        sizes = Counter(alphabets)
-        largest = total(times * Decimal(letters).ln() for letters, times in sizes.items())
+        largest = total(times * Decimal(letters).ln() for letters, times in Counter(alphabets).items())
         return max(Decimal(0), largest - Decimal(entropy))
 
 

@@ -68,11 +68,9 @@ def starts(adversary: Adversary, count: int, seed: int) -> FloatArray:
     used = np.isfinite(adversary.log_counts)
     shape = (count, *used.shape)
     concentration = 10.0 ** random.uniform(-2, 0, size=(count, 1, 1))
-    weights = random.gamma(np.broadcast_to(concentration, shape)) + SMALLEST_MASS
-    classes = np.where(used, weights, 0.0)
+    classes = np.where(used, random.gamma(np.broadcast_to(concentration, shape)) + SMALLEST_MASS, 0.0)
     classes /= classes.sum(axis=2, keepdims=True)
-    letters = random.dirichlet(np.full(len(used), 2.0), size=count)
-    joints = letters[:, :, None] * classes
+    joints = random.dirichlet(np.full(len(used), 2.0), size=count)[:, :, None] * classes
     return np.stack([adversary.allowed(joint) for joint in joints])
 
 

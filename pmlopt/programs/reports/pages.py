@@ -197,8 +197,7 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
     yield Section("", [certificate.statement], kind="promise")
     yield Section("", () if privacy is None else privacy.meanings, kind="list")
     if known is not None and privacy is not None:
-        found = warnings_of(known, privacy, outcomes)
-        yield from (Section("", [line], kind="warning") for line in found)
+        yield from (Section("", [line], kind="warning") for line in warnings_of(known, privacy, outcomes))
     about = [("about", _about(privacy)), ("for whom", _scope(privacy, known))]
     yield Section(rows=[*about, ("checked", VERDICTS[verdict.holds])])
     yield Section("What is not promised", NOT_PROMISED, kind="list")

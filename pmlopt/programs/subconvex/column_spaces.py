@@ -124,9 +124,7 @@ class ColumnSpace:
     @cached_property
     def kernel(self) -> Kernel | None:
         """The utility as a sum over letters, where it is one."""
-        if isinstance(self.utility, FInformation):
-            return Kernel(self.prior.pmf, self.utility.phi)
-        return None
+        return Kernel(self.prior.pmf, self.utility.phi) if isinstance(self.utility, FInformation) else None
 
     def worths(self, lifts: FloatArray) -> FloatArray:
         """(K,) the utility of columns."""

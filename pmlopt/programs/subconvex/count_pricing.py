@@ -157,8 +157,7 @@ class _Kinds:
         if not solved.success:
             raise ArithmeticError(f"the mixture of columns: {solved.message}")
         more, less = -solved.ineqlin.marginals.reshape(2, self._size)
-        prices = np.where(np.abs(more - less) > _USED, more - less, 0.0)
-        return np.asarray(solved.x), prices * scale
+        return np.asarray(solved.x), np.where(np.abs(more - less) > _USED, more - less, 0.0) * scale
 
     def least(self, prices: FloatArray) -> float:
         """What the best column loses when it pays the prices."""

@@ -64,8 +64,7 @@ class ColumnDesign(Design[ColumnCertificate]):
     @cached_property
     def scale(self) -> float:
         """The most that the choice of a mechanism can change the utility; the scale of a gap."""
-        top = min(self.space.closed_bound[0], self.space.everything)
-        return max(top - self.space.constant, 0.0)
+        return max(min(self.space.closed_bound[0], self.space.everything) - self.space.constant, 0.0)
 
     def with_every_column(self) -> ColumnDesign:
         """The same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
@@ -123,8 +122,7 @@ def column_design(
     space = column_space(prior, privacy, utility)
     listed = space.listed(MOST_DECLARED_COLUMNS)
     columns = space.starts() if listed is None else listed
-    parts = [np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)]
-    lifts = np.hstack(parts)
+    lifts = np.hstack([np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)])
     worths = utility.worths(prior.pmf, lifts)
     program = ColumnDesign(
         declare=partial(_declaration, lifts, worths),

@@ -334,8 +334,7 @@ class Core:
             return np.zeros((0, self.size), bool)
         place = int(rng.integers(pairs[-1]))
         first = int(np.searchsorted(pairs, place, side="right"))
-        second = int(end[first] - (pairs[first] - place))
-        return self._sets(np.array([first]), np.array([second]))
+        return self._sets(np.array([first]), np.array([int(end[first] - (pairs[first] - place))]))
 
     def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
         """(K, N) the pairs of subsets at these places of either half."""

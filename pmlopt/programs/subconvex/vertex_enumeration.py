@@ -41,9 +41,7 @@ def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
         >>> count_vertices(np.full(4, 0.25), [Box(0.0, 1.6)])  # two letters of 0.25 fit, a third not
         12
     """
-    if len(p) > LARGEST_COUNTED:
-        return None
-    return sum(_count(p, family) for family in families)
+    return None if len(p) > LARGEST_COUNTED else sum(_count(p, family) for family in families)
 
 
 def _count(p: FloatArray, family: Family) -> int:
@@ -99,8 +97,7 @@ def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
         sets = np.concatenate([sets, joined, sets[free]])
         mass = np.concatenate([mass, mass[fits] + p[letter], mass[free]])
         between = np.concatenate([between, between[fits], np.full(len(free), letter)])
-        room = np.where(between >= 0, p[between], 0.0)
-        alive = np.flatnonzero(mass + room + suffix[place + 1] >= least)
+        alive = np.flatnonzero(mass + np.where(between >= 0, p[between], 0.0) + suffix[place + 1] >= least)
         if len(alive) > 4 * limit:
             return None
         sets, mass, between = sets[alive], mass[alive], between[alive]
@@ -114,9 +111,7 @@ def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
     capacity = columns.family.capacity
     exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE
-    if not exact.any():
-        return columns
-    return joined([columns[exact].distinct(p), columns[~exact]])
+    return joined([columns[exact].distinct(p), columns[~exact]]) if exact.any() else columns
 
 
 def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:

@@ -58,12 +58,10 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
     problem = cp.Problem(cp.Minimize(spent), [rows, *silent])
     if highs.run(problem, "highs", Options(FOREVER, 1e-9), False).state != "point":
         return None
-    slopes = [np.asarray(constraint.dual_value) for constraint in silent]
-    proof = _proof(joints, slopes)
+    proof = _proof(joints, [np.asarray(constraint.dual_value) for constraint in silent])
     with localcontext() as context:
         context.prec = DIGITS
-        least = proved_least(program.tradeoff, program.sense, program.limit, proof)
-        bound = 0.0 - float_above(-least)
+        bound = 0.0 - float_above(-proved_least(program.tradeoff, program.sense, program.limit, proof))
     return program.repaired(np.asarray(matrix.value)), bound, proof
 
 
@@ -122,11 +120,10 @@ def certify_tradeoff(
 ) -> TradeoffCertificate:
     """The certificate of an audited mechanism."""
     value = audit.bound if program.sense == "leakage" else program.tradeoff.distortion(matrix)
-    least = min(bound, value)
     return TradeoffCertificate(
         mechanism=audit.mechanism,
         value=value,
-        bound=least,
+        bound=min(bound, value),
         sense=program.sense,
         limit=program.limit,
         tradeoff=program.tradeoff,
@@ -184,8 +181,7 @@ def within_leakage(
     program: TradeoffProgram, matrix: FloatArray, audit: RecordCertificate, aim: float
 ) -> FloatArray:
     """Convex combination with the constant that leaks at most `aim`: leakage is convex, and 0 there."""
-    share = min(1.0, 1 - aim / audit.bound)
-    return convex_combination(matrix, program.constant, share)
+    return convex_combination(matrix, program.constant, min(1.0, 1 - aim / audit.bound))
 
 
 def likely_within(

@@ -273,8 +273,7 @@ class CuttingPlanePhase:
             return self.met
         if self.rounds >= MAX_ROUNDS:
             return OUT_OF_TIME
-        more = self._add_priors(self.last, found.leaked + self._significant)
-        if more or self.late:
+        if self._add_priors(self.last, found.leaked + self._significant) or self.late:
             return OUT_OF_TIME if self.late else None
         if not self.certain:
             return "no prior was found that leaks more"

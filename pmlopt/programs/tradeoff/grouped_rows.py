@@ -168,8 +168,7 @@ class GroupedRows:
 
     def spread(self, joint: FloatArray, record: int) -> FloatArray:
         """(A, K) a law (A, G) of letter and group, uniform inside the groups, within the entropy bound."""
-        counts = self.program.log_counts[record]
-        law = divided(joint, counts, self.log_counts[record], self.groups)
+        law = divided(joint, self.program.log_counts[record], self.log_counts[record], self.groups)
         return self.program.adversary(self.program.constant, record).allowed(law)
 
 

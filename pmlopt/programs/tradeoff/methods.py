@@ -107,9 +107,7 @@ class Penalty:
     ) -> Found[TradeoffCertificate]:
         """Alternate priors and mechanisms, and audit the best of the latter."""
         end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
-        if end is not None:
-            return end
-        return penalised(program, self.seed, options.clock, start.matrix)
+        return end or penalised(program, self.seed, options.clock, start.matrix)
 
 
 def _start(program: TradeoffProgram, warm_start: WarmStart, _: Clock) -> TradeoffStart:
@@ -148,8 +146,7 @@ def _certify(
     if program.sense == "distortion" and audit.bound > program.limit:
         rows = within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
         audit = audited(program, rows, tolerance, enough=program.limit)
-    certificate = certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0))
-    return certified(certificate)
+    return certified(certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0)))
 
 
 def _arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, NDArray[Any]]:

@@ -139,9 +139,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         found = np.where(self.tradeoff.allowed, np.maximum(matrix, 0.0), 0.0)
         found = np.where(found > NEGLIGIBLE_PROBABILITY, found, 0.0)
         found /= found.sum(axis=1, keepdims=True)
-        if self.sense == "distortion":
-            return found
-        return self._within(found)
+        return found if self.sense == "distortion" else self._within(found)
 
     def _within(self, matrix: FloatArray) -> FloatArray:
         """Convex combination with the cheapest mechanism, as far as the limit on the distortion needs."""

@@ -195,8 +195,7 @@ def only_constants(query: Query, entropy: float) -> bool:
     moving a little mass between two classes of one letter must not move the law of Y, nor must moving it to
     another letter, so that all rows are equal.
     """
-    room = query.log_size - entropy
-    return room > 1e-9 * max(1.0, query.log_size) and max(query.alphabets) > 1
+    return query.log_size - entropy > 1e-9 * max(1.0, query.log_size) and max(query.alphabets) > 1
 
 
 ROUNDING = Decimal(2) ** -46
@@ -217,9 +216,8 @@ def limit_verified(tradeoff: Tradeoff, sense: Sense, limit: float, matrix: Float
     losses, allowed = tradeoff.losses, tradeoff.allowed
     if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
         return False
-    if not losses.shape == allowed.shape == matrix.shape or not _nonnegative(losses, matrix):
-        return False
-    if not _support_holds(tradeoff, sense, limit) or matrix[~allowed].any():
+    fits = losses.shape == allowed.shape == matrix.shape and _nonnegative(losses, matrix)
+    if not fits or not _support_holds(tradeoff, sense, limit) or matrix[~allowed].any():
         return False
     with localcontext() as context:
         context.prec = DIGITS
@@ -282,8 +280,7 @@ def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bo
         return False
     if cut.posterior.shape != (letters, outputs) or not _nonnegative(cut.joint, cut.posterior):
         return False
-    used = cut.joint.sum(axis=1) > 0
-    if not (cut.posterior[used] > 0).all():
+    if not (cut.posterior[cut.joint.sum(axis=1) > 0] > 0).all():
         return False
     return has_entropy(cut.joint, log_counts, entropy, query.log_size)
 

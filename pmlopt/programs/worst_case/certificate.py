@@ -134,7 +134,6 @@ class ThresholdCertificate(Certificate):
         """Whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
         above = np.array_equal(proof.allowed, self.order > self.ceiling)
         same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
-        same_set = proof.privacy.over == self.kept.privacy.over
-        if proof.floor is not None or not (above and same and same_set):
+        if proof.floor is not None or not (above and same and proof.privacy.over == self.kept.privacy.over):
             return False
         return proof.proved_again() > self.epsilon

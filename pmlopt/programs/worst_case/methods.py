@@ -68,8 +68,7 @@ def _certify(
     if multipliers is not None:
         raise ProgramError("a highest threshold has no multipliers of rows: certify the matrix alone")
     low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
-    least = program.at(low)
-    kept = least_leakage.certify(least, matrix, None).certificate
+    kept = least_leakage.certify(program.at(low), matrix, None).certificate
     if not keeps(kept, program.epsilon):
         raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
     return certified(_certificate(program, low, program.highest, kept, None))
