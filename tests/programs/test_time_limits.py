@@ -101,7 +101,7 @@ OWN = {"highs", "clarabel"}
 def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
     """Every method that can take a program, and its start."""
     question = next(one for one in QUESTIONS if one.program is type(program))
-    start = question.start(program, None)
+    start = question.start(program, None, FOREVER)
     known = [*question.automatic(program, start), *question.others(program, start)]
     for row in known:
         if isinstance(row.run, Refinement):  # its bound is one certificate: on fewer boxes it is quick

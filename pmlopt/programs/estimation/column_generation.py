@@ -140,12 +140,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
 
 
 def _worth_adding(
-    program: EstimationDesign,
-    inner: FloatArray,
-    z: FloatArray,
-    pi: FloatArray,
-    allowed: float,
-    clock: Clock,
+    program: EstimationDesign, inner: FloatArray, z: FloatArray, pi: FloatArray, allowed: float, clock: Clock
 ) -> FloatArray:
     """(N, K) columns that are new and lower the error most, from the list or by a search."""
     columns, n = program.columns, program.prior.size

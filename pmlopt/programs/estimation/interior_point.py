@@ -8,7 +8,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.solvers.outcome import Clock
 
 MAX_ITERATIONS = 120
 """Newton steps after which the point in hand is returned; usual are 15 to 40."""
@@ -38,12 +38,7 @@ class Weights:
 
 
 def best_weights(
-    columns: FloatArray,
-    wanted: FloatArray,
-    criterion: Criterion,
-    start: FloatArray,
-    gap: float,
-    clock: Clock = FOREVER,
+    columns: FloatArray, wanted: FloatArray, criterion: Criterion, start: FloatArray, gap: float, clock: Clock
 ) -> Weights:
     """Weights at which the error is within a gap of the least that these columns reach.
 

@@ -203,11 +203,7 @@ def decide(level: float | None, program: LeastLeakage, start: FloatArray | None,
 
 
 def _search(
-    family: Family,
-    start: FloatArray | None,
-    options: Options,
-    before: Found | None = None,
-    share: float = 1.0,
+    family: Family, start: FloatArray | None, options: Options, before: Found | None = None, share: float = 1
 ) -> Search[FloatArray, Multipliers]:
     """The search from what is known; it ends at some more than the usual share of the tolerance."""
     program = family.program

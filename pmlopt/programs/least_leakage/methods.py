@@ -34,11 +34,7 @@ Certifying = Callable[[Any, FloatArray, list[Multipliers]], C]
 
 
 def searched(
-    search: Searching,
-    certify: Certifying[C],
-    program: LeastLeakage,
-    options: Options,
-    start: FloatArray | None,
+    search: Searching, prove: Certifying[C], program: LeastLeakage, options: Options, start: FloatArray | None
 ) -> Found[C]:
     """Search over the level, with a program at each, and certify both ends by its multipliers."""
     begin = time.perf_counter()
@@ -46,7 +42,7 @@ def searched(
     if found.matrix is None:
         raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
     clock = time.perf_counter()
-    certificate = certify(program, found.matrix, [found.proof])
+    certificate = prove(program, found.matrix, [found.proof])
     return Found(
         certificate=certificate,
         finished=found.finished,

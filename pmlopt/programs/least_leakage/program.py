@@ -197,11 +197,7 @@ class SymmetricLeastLeakage(LeastLeakage):
 
 
 def worst_case_utility(
-    prior: PriorLike,
-    order: ArrayLike,
-    threshold: int,
-    outputs: Outputs = None,
-    over: PriorSet | None = None,
+    prior: PriorLike, order: ArrayLike, threshold: int, outputs: Outputs = None, over: PriorSet | None = None
 ) -> LeastLeakage:
     """Declare the worst-case design: never an output of a rank below the threshold, at the least PML.
 
@@ -382,11 +378,7 @@ def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
 
 
 def _declared(
-    prior: Prior,
-    allowed: BoolArray,
-    outputs: tuple[Label, ...],
-    floor: Floor | None,
-    over: PriorSet | None,
+    prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], floor: Floor | None, over: PriorSet | None
 ) -> LeastLeakage:
     return LeastLeakage(**_fields(Listed(prior, PML(0.0)), prior, allowed, outputs, floor, over))
 

@@ -158,10 +158,7 @@ WITNESSED = 1e-10
 
 
 def certify_linear(
-    program: LinearDesign,
-    matrix: FloatArray,
-    multipliers: FloatArray | None,
-    witness: Witness | None = None,
+    program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None, witness: Witness | None = None
 ) -> LinearCertificate:
     """Repair a matrix, recompute every number from it, and bound what can be reached.
 

@@ -260,15 +260,11 @@ def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> Close
 
 
 def _row(
-    name: str,
-    reason: str,
-    decides: Callable[[Start], bool] = always,
-    takes: str | None = None,
-    **settings: Any,
+    name: str, reason: str, fits: Callable[[Start], bool] = always, takes: str | None = None, **settings: Any
 ) -> Method[LinearDesign, Start, LinearCertificate]:
     """A solver, the reason for it, when it is tried, and its settings; `takes`: by name alone."""
     run = partial(_certified, name, settings)
-    return Method(name, reason, run, lambda _, start: decides(start), takes is None, takes or "")
+    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "")
 
 
 def _asked(

@@ -66,12 +66,7 @@ class BranchAndBound:
         return self.search(program.channel, program.entropy, options, start)
 
     def search(
-        self,
-        channel: RecordChannel,
-        entropy: float,
-        options: Options,
-        start: RecordStart,
-        enough: float = 0.0,
+        self, channel: RecordChannel, entropy: float, options: Options, start: RecordStart, enough: float = 0
     ) -> Found[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat.
 

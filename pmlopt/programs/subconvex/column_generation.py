@@ -284,12 +284,7 @@ class _Generation:
         return self._relax(pricer, every, MAX_RELAXED_ROUNDS, self.allowed, RELAXED_SHARE)
 
     def _relax(
-        self,
-        pricer: SplitPricer | KindPricer,
-        basis: FloatArray,
-        rounds: int,
-        digits: float,
-        share: float,
+        self, pricer: SplitPricer | KindPricer, basis: FloatArray, rounds: int, digits: float, share: float
     ) -> bool:
         """Lower the bound by relaxed columns, the costs of letters being combinations of a basis.
 

@@ -53,10 +53,10 @@ class Kernel:
         rise = self.phi(self.caps(box)) - self.at(box.low)
         return np.where(width > 0, rise / np.where(width > 0, width, 1.0), 0.0)
 
-    def rounding(self, multipliers: FloatArray, caps: FloatArray) -> float:
+    def rounding(self, rho: FloatArray, caps: FloatArray) -> float:
         """What rounding may take off a bound that sums N terms of these multipliers and of phi up to caps."""
         size = float(np.abs(self.phi(caps) / np.maximum(caps, 1.0)).max()) + abs(self.at(0.0)) + 1.0
-        terms = float(np.abs(multipliers).max()) + float(self.p @ np.abs(multipliers)) + size
+        terms = float(np.abs(rho).max()) + float(self.p @ np.abs(rho)) + size
         return rounding_of(len(self.p), terms)
 
 
@@ -271,19 +271,17 @@ class Pricer(Protocol):
         """Columns to start from, of each family about so many."""
         ...
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Batch]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
         """Look for columns with the largest `mu(lam) - <p rho, lam>`.
 
         Args:
-            multipliers: (N,) rho.
+            rho: (N,) the multipliers.
             most: how many columns are wanted.
             enough: columns worth no more than this are of no use.
             clock: what is left of the time: after it the bound is what is proved by then.
         """
         ...
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on `mu(lam) - <p rho, lam>`; one of `enough` need not be lowered."""
         ...

@@ -84,8 +84,11 @@ def least_loss(
     parts = []
     for kind in np.flatnonzero(weights > _USED):
         letter = int(kinds.letter[kind])
-        inside, wanted = int(kinds.inside[kind]), math.ceil(count * weights[kind])
-        high = _sets(numbers, light, prices, letter, inside, wanted, rng)
+        others = light & (np.arange(len(numbers)) != letter)
+        always, free = others & (prices < 0), np.flatnonzero(others & (prices == 0))
+        inside = int(kinds.inside[kind] - numbers[always].sum())
+        high = random_sets(numbers, free, inside, math.ceil(count * weights[kind]), rng)
+        high[:, always] = True  # what the prices ask for
         parts.append(Columns(box, high, np.full(len(high), letter)))
     columns = joined(parts)
     if len(columns) == 0:
@@ -93,24 +96,6 @@ def least_loss(
     # a heavy letter's own column loses nothing: its multiplier makes it worth as much as the others
     above = np.where(light, prices / (kernel.p * (box.high - box.low)), kinds.least(prices) / (1 - box.low))
     return columns, kernel.chords(box) + above
-
-
-def _sets(
-    counts: IntArray,
-    light: BoolArray,
-    prices: FloatArray,
-    letter: int,
-    inside: int,
-    wanted: int,
-    rng: np.random.Generator,
-) -> BoolArray:
-    """(K, N) random sets of a total count for a letter between, with what the prices ask for."""
-    others = light & (np.arange(len(counts)) != letter)
-    always = others & (prices < 0)
-    free = np.flatnonzero(others & (prices == 0))
-    high = random_sets(counts, free, inside - int(counts[always].sum()), wanted, rng)
-    high[:, always] = True
-    return high
 
 
 class _Kinds:
@@ -202,11 +187,9 @@ class CountPricer:
         """No columns: those of a round of pricing are the best."""
         return ()
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Columns]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
         """The best column for each letter between; see `Pricer.price`."""
-        costs = self.kernel.p * multipliers
+        costs = self.kernel.p * rho
         best, found = -math.inf, []
         for family in self.families:
             price = self._box if isinstance(family, Box) else self._stairs
@@ -216,9 +199,9 @@ class CountPricer:
                 found.append(columns)
         return Priced(best, best, found)
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The best column's; see `Pricer.bound`."""
-        return self.price(multipliers, 1, enough, clock).upper
+        return self.price(rho, 1, enough, clock).upper
 
     def _box(self, box: Box, costs: FloatArray, most: int) -> tuple[float, Columns]:
         p, limit = self.kernel.p, math.floor(box.capacity * self.total * (1 + 1e-13))

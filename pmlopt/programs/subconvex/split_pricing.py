@@ -46,30 +46,30 @@ class NestedPricer:
         n = len(self.kernel.p)
         return [self._explicit(*_joined([_prefixes(self._rng.permutation(n)) for _ in range(3)]))]
 
-    def best(self, multipliers: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
+    def best(self, rho: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
         """The best columns found, and what the best is worth beyond its cost."""
-        spread = float(np.abs(multipliers - multipliers.mean()).mean())
-        shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(multipliers)))
+        spread = float(np.abs(rho - rho.mean()).mean())
+        shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(rho)))
         shifts[0] = 0.0
-        orders = [np.argsort(multipliers + shift, kind="stable") for shift in shifts]
+        orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _joined([_prefixes(order) for order in orders])
-        found = self._climbed(inner, outer, multipliers, most, clock)
-        return float(self._values(found, multipliers).max(initial=-np.inf)), found
+        found = self._climbed(inner, outer, rho, most, clock)
+        return float(self._values(found, rho).max(initial=-np.inf)), found
 
-    def near(self, column: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Explicit:
+    def near(self, column: FloatArray, rho: FloatArray, clock: Clock = FOREVER) -> Explicit:
         """The best columns that are nested in the order of a column's entries, and on the way from there."""
         nested = _prefixes(np.argsort(-column, kind="stable"))
-        return self._climbed(*nested, multipliers, COLUMNS_PER_BATCH, clock)
+        return self._climbed(*nested, rho, COLUMNS_PER_BATCH, clock)
 
     def _climbed(
-        self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray, most: int, clock: Clock
+        self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, clock: Clock
     ) -> Explicit:
         """The best of these columns, and those on the way of the local search from the first of them."""
         parts: list[FloatArray] = []
         last = -np.inf
         for _ in range(MAX_LOCAL_STEPS):
             columns = self._explicit(inner, outer)
-            values = self._values(columns, multipliers)
+            values = self._values(columns, rho)
             if not len(values) or (parts and clock.late) or values.max() <= last + 1e-12 * (1 + abs(last)):
                 break
             last = float(values.max())
@@ -82,8 +82,8 @@ class NestedPricer:
         columns = self.cone.nested(inner, outer)
         return Explicit(columns / (self.kernel.p @ columns))
 
-    def _values(self, columns: Explicit, multipliers: FloatArray) -> FloatArray:
-        return self.kernel.worth(columns.entries) - (self.kernel.p * multipliers) @ columns.entries
+    def _values(self, columns: Explicit, rho: FloatArray) -> FloatArray:
+        return self.kernel.worth(columns.entries) - (self.kernel.p * rho) @ columns.entries
 
 
 class ChordBound:
@@ -108,9 +108,9 @@ class ChordBound:
         ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
         self._constant = float(p @ (ends - self.slopes * floors))
 
-    def upper(self, multipliers: FloatArray) -> float:
+    def upper(self, rho: FloatArray) -> float:
         """An upper bound on the reduced worth of every nested column, from chords."""
-        return self._constant + self._most((self.slopes - multipliers)[:, None])
+        return self._constant + self._most((self.slopes - rho)[:, None])
 
     def _most(self, gains: FloatArray) -> float:
         return self.cone.priors.relaxation(self.kernel.p, gains, self.cone.keep)
@@ -212,8 +212,8 @@ class Relaxation:
     largest of four numbers bounds a whole cell; the multipliers are improved by the ellipsoid method.
     """
 
-    def __init__(self, kernel: Kernel, split: Split, multipliers: FloatArray) -> None:
-        self.kernel, self.split, self.rho = kernel, split, multipliers
+    def __init__(self, kernel: Kernel, split: Split, rho: FloatArray) -> None:
+        self.kernel, self.split, self.rho = kernel, split, rho
         self.dimension = 1 + len(split.keep)
 
     def evaluated(self, corners: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -354,49 +354,43 @@ class SplitPricer:
         """Columns to start from, however many are wanted."""
         return self.nested.seeds()
 
-    def rough(self, multipliers: FloatArray) -> float:
+    def rough(self, rho: FloatArray) -> float:
         """A bound that only says how large a gap is."""
-        return self.bound(multipliers, -np.inf, digits=ROUGH_DIGITS)
+        return self.bound(rho, -np.inf, digits=ROUGH_DIGITS)
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Explicit]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
         """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
-        best, found = self.nested.best(multipliers, most, clock)
-        upper = np.inf if best > enough else self.bound(multipliers, enough, clock)
+        best, found = self.nested.best(rho, most, clock)
+        upper = np.inf if best > enough else self.bound(rho, enough, clock)
         return Priced(best, max(best, upper), [found])
 
-    def bound(
-        self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS
-    ) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
-        loose = self.nested.chords.upper(multipliers)
+        loose = self.nested.chords.upper(rho)
         if loose <= enough or not self.splits:
             return loose
-        cells = [_Cells(self.kernel, split, multipliers, self._largest) for split in self.splits]
+        cells = [_Cells(self.kernel, split, rho, self._largest) for split in self.splits]
         return min(loose, max(family.search(enough, digits, clock) for family in cells))
 
-    def relaxed(
-        self, multipliers: FloatArray, enough: float, digits: float, clock: Clock = FOREVER
-    ) -> Relaxed:
+    def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
         """The bound with the relaxed columns that are near to it, and columns near to those."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
-            cells = _Cells(self.kernel, split, multipliers, self._largest)
+            cells = _Cells(self.kernel, split, rho, self._largest)
             upper = max(upper, cells.search(enough, digits, clock))
             for place, (top, mid) in enumerate(cells.peaks(RELAXED_COLUMNS)):
                 if clock.late:
                     break
-                found = relaxed_column(self.kernel, split, multipliers, top, mid)
+                found = relaxed_column(self.kernel, split, rho, top, mid)
                 if found is not None:
                     lifts.append(found[0])
                     worths.append(found[1])
                     if place < GUESSES:
-                        guesses.append(self.nested.near(found[0], multipliers, clock))
+                        guesses.append(self.nested.near(found[0], rho, clock))
         if lifts:
             guesses.append(self._allowed(np.array(lifts).T))
         stacked = np.array(lifts).reshape(-1, len(self.kernel.p)).T
-        loose = self.nested.chords.upper(multipliers)
+        loose = self.nested.chords.upper(rho)
         return Relaxed(min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses)
 
     def _allowed(self, lifts: FloatArray) -> Explicit:
@@ -411,9 +405,9 @@ class SplitPricer:
 class _Cells:
     """Cells of (top, mid) of one family, halved until none of their bounds matters."""
 
-    def __init__(self, kernel: Kernel, split: Split, multipliers: FloatArray, largest: float) -> None:
-        self._relaxation = Relaxation(kernel, split, multipliers)
-        spread = float(np.ptp(multipliers)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
+    def __init__(self, kernel: Kernel, split: Split, rho: FloatArray, largest: float) -> None:
+        self._relaxation = Relaxation(kernel, split, rho)
+        spread = float(np.ptp(rho)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
         self._radius = 2 * (1 + spread)
         n = FIRST_CELLS_PER_SIDE
         tops = np.linspace(1.0, max(largest, 1.0) * (1 + 1e-12), n + 1)
@@ -480,12 +474,12 @@ def _halved(cells: FloatArray) -> FloatArray:
 
 
 def relaxed_column(
-    kernel: Kernel, split: Split, multipliers: FloatArray, top: float, mid: float
+    kernel: Kernel, split: Split, rho: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
     points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
     count, n = len(points), len(p)
-    gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)
+    gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * rho)
     matrix = sparse.vstack(
         [
             sparse.kron(np.ones((1, count)), sparse.eye(n)),

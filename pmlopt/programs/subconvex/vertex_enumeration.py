@@ -152,19 +152,19 @@ class VertexPricer(Generic[B]):
         """No columns: those of a round of pricing are the best."""
         return ()
 
-    def price(self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
-            values = part.worth - part.costs(self.p * multipliers)
+            values = part.worth - part.costs(self.p * rho)
             top = largest(values, most)
             best = max(best, float(values[top[0]]))
             found.append(columns[top])
         return Priced(best, best, found)
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The best column's; see `Pricer.bound`."""
-        return self.price(multipliers, 1, enough, clock).upper
+        return self.price(rho, 1, enough, clock).upper
 
 
 class _Listed:

@@ -38,6 +38,9 @@ MARGIN = 0.01
 MAX_ROUNDS, MAX_WEIGHTS, MAX_STEPS = 15, 40, 200
 """Of Algorithms 6 and 9, 7 and 10, 8 and 11, at most; the paper gives no numbers."""
 
+SETTLED = 1e-7
+"""A step of Algorithms 8 and 11 that changes entries by less in all is the last."""
+
 WEIGHT_GROWTH, STEP_SHRINKAGE = 1.5, 0.5
 """Factors of the penalty weight in Algorithms 7 and 10, of the step in 8 and 11."""
 
@@ -104,11 +107,7 @@ class Penalised:
 
 
 def exponentiated_gradient(
-    problem: Penalised,
-    matrix: FloatArray,
-    steps: int = MAX_STEPS,
-    tolerance: float = 1e-7,
-    clock: Clock = FOREVER,
+    problem: Penalised, matrix: FloatArray, steps: int = MAX_STEPS, clock: Clock = FOREVER
 ) -> FloatArray:
     """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates."""
     rate = float(len(matrix))
@@ -128,7 +127,7 @@ def exponentiated_gradient(
             return matrix
         change = float(np.abs(moved - matrix).sum())
         matrix, value = moved, found
-        if change < tolerance or clock.late:
+        if change < SETTLED or clock.late:
             break
     return matrix
 
