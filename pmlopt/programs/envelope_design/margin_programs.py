@@ -110,12 +110,11 @@ class MarginPrograms:
         slopes: FloatArray,
         worth: FloatArray | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
-        delta: float | None = None,
     ) -> Point:
         """The optimum for (N,) caps c and slopes a of at least 0.
 
         With a `reach`, the least and the largest step (N,) of each margin, a unit of a step adds (M,) `worth`
-        to the right side. `delta` takes the place of that of the design.
+        to the right side.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.
@@ -132,8 +131,7 @@ class MarginPrograms:
         entries = matrix.indptr, matrix.indices, matrix.data
         free = np.zeros((n + 2) * m)
         bounds = np.concatenate([free, low]), np.concatenate([free + np.inf, high])
-        total = self.span.delta if delta is None else delta
-        sides = self._row_lower, np.concatenate([np.ones(n), np.zeros(m + n * m), [total]])
+        sides = self._row_lower, np.concatenate([np.ones(n), np.zeros(m + n * m), [self.span.delta]])
         model = columnwise(self._costs, bounds, sides, entries)
         if self._model is None:
             self._model = MovingModel(model)

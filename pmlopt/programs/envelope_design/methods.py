@@ -16,20 +16,13 @@ from pmlopt.programs.envelope.methods import worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import Ascent, MarginPrograms
+from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
 from pmlopt.programs.envelope_design.margins import BoxProof, trivial_proof
 from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, mixed_with_laws, without_noise
 from pmlopt.programs.program import Found, Method, MethodError, Question, certified, starts_cold
 from pmlopt.solvers.outcome import FOREVER, Options
-
-STRICTER = (1e-9, 1e-7, 1e-5)
-"""By which share t and delta are made smaller for the final program, so that a solver's tolerances are within
-what is asked: the least with which the certified value is as good as it can be."""
-
-LARGEST_MIXING = 1e-8
-"""A repair that mixes in more of a constant is tried again with a stricter program."""
 
 LEAST_MIXING = 2.0**-50
 """The first share of a constant that is tried; each next step is twice as large."""
@@ -50,7 +43,7 @@ def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[Env
     except ArithmeticError as cause:
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
     clock = time.perf_counter()
-    certificate = _certified(program, programs, best, proof)
+    certificate = certify_design(program, best.point.matrix, within(program, best.margins), proof)
     return Found(
         certificate=certificate,
         finished=finished,
@@ -59,26 +52,6 @@ def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[Env
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
     )
-
-
-def _certified(
-    program: EnvelopeDesign, programs: MarginPrograms, best: Ascent, proof: BoxProof
-) -> EnvelopeDesignCertificate:
-    """The best certificate of the margins that were found, the last program solved a little more strictly."""
-    span = program.span
-    certificates = [certify_design(program, best.point.matrix, within(program, best.margins), proof)]
-    for stricter in STRICTER:
-        if certificates[-1].repair.theta <= LARGEST_MIXING:
-            break
-        ratio, delta = span.ratio * (1 - stricter), span.delta * (1 - stricter)
-        margins = np.clip(best.margins, 0.0, max(0.0, (ratio - 1) / (1 - delta)))
-        margins = within(program, np.minimum(margins, span.largest))
-        try:
-            point = programs.solve(ratio - margins, margins, delta=delta)
-        except ArithmeticError:
-            continue
-        certificates.append(certify_design(program, point.matrix, margins, proof))
-    return max(certificates, key=lambda found: found.value if program.maximised else -found.value)
 
 
 def certify_design(
