@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.display import facts_html
 from pmlopt.core.guesses import Guessed
 from pmlopt.core.loaded_later import cp
@@ -235,6 +235,12 @@ class Method(Generic[P, S, C]):
     applies: Callable[[P, S], bool] = always
     automatic: bool = True
     takes: str = ""
+
+
+def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start") -> None:
+    """Raise a ProgramError where a matrix has another shape than those of a program."""
+    if matrix.shape != wanted.shape:
+        raise ProgramError(f"{what} has shape {matrix.shape}; the program needs {wanted.shape}")
 
 
 def starts_cold(why: str) -> Callable[[Any, WarmStart, Clock], None]:

@@ -18,10 +18,18 @@ from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
 from pmlopt.programs.envelope_design.margins import BoxProof, trivial_proof
-from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
+from pmlopt.programs.envelope_design.program import EnvelopeDesign
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, mixed_with_laws, without_noise
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified, starts_cold
+from pmlopt.programs.program import (
+    Found,
+    Method,
+    MethodError,
+    Question,
+    certified,
+    check_shape,
+    starts_cold,
+)
 from pmlopt.solvers.outcome import FOREVER, Options
 
 LEAST_MIXING = 2.0**-50
@@ -123,7 +131,7 @@ def _certify(
     program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[EnvelopeDesignCertificate]:
     """Repaired with the margins of its worst post-processing; nothing but the largest gain bounds it."""
-    check_shape(program, matrix)
+    check_shape(matrix, program.table, "the mechanism")
     if multipliers is not None:
         raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
     margins = margins_of(program, matrix, Options(FOREVER, program.tolerance))

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
 from pmlopt.core.loaded_later import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import LinearUtility
 from pmlopt.programs.design_program import Outputs, outputs_of
@@ -146,9 +146,3 @@ def _declaration(program: EnvelopeDesign) -> Declaration:
     sense = cp.Maximize if program.maximised else cp.Minimize
     gain = cp.sum(cp.multiply(span.pmf[:, None] * program.centred, mechanism))
     return Declaration(problem_of(sense(program.of_gain(gain)), constraints), variables, constraints)
-
-
-def check_shape(program: EnvelopeDesign, matrix: FloatArray) -> None:
-    """Raise a ProgramError where a mechanism has another shape than those of the program."""
-    if matrix.shape != program.table.shape:
-        raise ProgramError(f"the mechanism has shape {matrix.shape}; the program needs {program.table.shape}")

@@ -18,7 +18,7 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipli
 from pmlopt.programs.least_leakage.certifying import certify_level, certify_symmetric_level, lifted
 from pmlopt.programs.least_leakage.level_search import Searching, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified, uncertified
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified, check_shape, uncertified
 from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 NEGLIGIBLE_GAP = 1e-9
@@ -104,10 +104,7 @@ def known_mechanism(program: LeastLeakage) -> FloatArray:
 def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
     """The matrix of a warm start that meets the demands, or a complaint."""
     matrix = paired(program.prior, start)[1].matrix
-    if matrix.shape != program.allowed.shape:
-        raise ProgramError(
-            f"the warm start has shape {matrix.shape}; the program needs {program.allowed.shape}"
-        )
+    check_shape(matrix, program.allowed)
     wrong = np.argwhere((matrix > 0) & ~program.allowed)
     if len(wrong):
         x, y = wrong[0]

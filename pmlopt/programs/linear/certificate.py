@@ -159,8 +159,10 @@ class _Expectation(RequirementCertificate):
     def checks(self) -> tuple[Claim, ...]:
         """Level, value, added constraints and bound of an expected gain or loss."""
         value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
-        room = self._rounding + sum(self._room(one) for one in self.rows_added or ())
-        added = (self._added_claim(one) for one in self.rows_added or ())
+        rows = self.rows_added or ()
+        # what breaking an added constraint by as much as is allowed may gain beyond the bound
+        room = self._rounding + sum(self._allowed(one) * float(np.abs(one.multipliers).sum()) for one in rows)
+        added = (self._added_claim(one) for one in rows)
         found = (*self.level_checks, value, *added, gap_claim(self, room, self.maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return (*found, bound_claim(self.bound, None, self.maximised))
@@ -191,10 +193,6 @@ class _Expectation(RequirementCertificate):
     def _allowed(self, one: AffineConstraint) -> float:
         """By how much an added constraint may be broken: the residual told, and no more than is usual."""
         return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL) * one.unit
-
-    def _room(self, one: AffineConstraint) -> float:
-        """What breaking an added constraint by so much may gain beyond the bound."""
-        return self._allowed(one) * float(np.abs(one.multipliers).sum())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

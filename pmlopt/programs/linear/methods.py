@@ -33,6 +33,7 @@ from pmlopt.programs.program import (
     Question,
     always,
     certified,
+    check_shape,
     found_by,
     uncertified,
 )
@@ -119,7 +120,7 @@ def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER)
             return Start(program, matrix, restart, known)
         return Start(program, None if known is None else known.matrix, known=known)
     given = as_mechanism(mechanism_of(warm_start))
-    program.check_shape(given.matrix)
+    check_shape(given.matrix, program.table)
     return Start(program, paired(program.prior, given)[1].matrix, restart, known)
 
 

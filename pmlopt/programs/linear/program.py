@@ -37,7 +37,7 @@ from pmlopt.programs.linear.columns import (
     invariant_columns,
     pair_classes,
 )
-from pmlopt.programs.program import Declaration, Program, problem_of
+from pmlopt.programs.program import Declaration, Program, check_shape, problem_of
 from pmlopt.solvers.structured.block_program import Block, Border, Task, attainable
 from pmlopt.solvers.structured.points import Point
 
@@ -315,7 +315,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
     def assign(self, mechanism: MechanismLike) -> None:
         """Give every variable that the program declared its value at a mechanism."""
         matrix = as_mechanism(mechanism).matrix
-        self.check_shape(matrix)
+        check_shape(matrix, self.table)
         values = {
             "mechanism": matrix,
             "output_law": (self.prior.pmf @ matrix)[None, :],
@@ -323,13 +323,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         }
         for name, value in values.items():
             self.variables[name].value = value
-
-    def check_shape(self, matrix: FloatArray) -> None:
-        """Raise a ProgramError where a mechanism has another shape than those of the program."""
-        if matrix.shape != self.table.shape:
-            raise ProgramError(
-                f"the warm start has shape {matrix.shape}; the program needs {self.table.shape}"
-            )
 
     @contextmanager
     def holding(self, mechanism: MechanismLike) -> Iterator[None]:

@@ -6,6 +6,7 @@ import html
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -132,32 +133,8 @@ VERDICTS = {
     None: "what can be checked from the file, and that holds; a part cannot",
 }
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --soft: #5b6675; --line: #d5dae1;
-  --bar: #7a99c9; --mark: #0072b2; --limit: #c2410c; --good: #1a7f4b; --bad: #c0262d; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --paper: #14181f; --soft: #9aa5b5;
-  --line: #333c49; --bar: #48628c; --mark: #4aa3df; --limit: #fb923c; --good: #4cc38a; --bad: #ff6b6b; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 46rem; padding: 1.25rem 1rem 4rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: .5rem 0; }
-h2 { font-size: 1.1rem; margin: 2.2rem 0 .5rem; border-top: 1px solid var(--line); padding-top: 1.1rem; }
-.promise { font-size: 1.15rem; border-left: 4px solid var(--mark); padding: .2rem 0 .2rem .9rem; }
-.soft { color: var(--soft); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-.facts td:first-child { white-space: nowrap; }
-.yes { color: var(--good); } .no { color: var(--bad); font-weight: 600; }
-.warn { border: 1px solid var(--limit); border-radius: 6px; padding: .5rem .8rem; }
-svg { width: 100%; height: auto; max-width: 560px; font-size: 13px; }
-svg text { fill: currentColor; paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
-.bar { fill: var(--bar); } .mark { fill: var(--mark); }
-svg line { stroke: var(--limit); stroke-width: 2; stroke-dasharray: 5 4; }
-code, pre { font: .88rem/1.5 ui-monospace, monospace; } pre { overflow-x: auto; padding: .7rem .9rem;
-  border: 1px solid var(--line); border-radius: 6px; }
-"""
+
+STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
