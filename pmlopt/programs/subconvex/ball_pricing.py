@@ -106,7 +106,7 @@ def plateau_bound(
     return max(upper, float(found.max()))
 
 
-class BallPricer:
+class BallPricer(Pricer):
     """Prices columns over an l1 ball around the prior: those without plateau, and what plateaus add.
 
     Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,20 +63,6 @@ class Kernel:
 
 LETTERS_PER_WORD = 16
 """Letters to a word of a set."""
-
-
-class Batch(Protocol):
-    """Several columns of a design at once, each of mean one under the prior."""
-
-    def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
-        """(N, K) the columns, of mean one under p, with room of that share to the requirement's bounds."""
-        ...
-
-    def distinct(self, p: FloatArray) -> Batch:
-        """The same columns without repetition."""
-        ...
-
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +214,9 @@ class Explicit:
         return replace(self, entries=self.entries[:, chosen])
 
 
+Batch: TypeAlias = Columns | Explicit
+"""Several columns of a design at once, each of mean one under the prior."""
+
 B_co = TypeVar("B_co", bound=Batch, covariant=True)
 
 
@@ -262,15 +252,16 @@ class Relaxed:
     guesses: list[Explicit]
 
 
-class Pricer(Protocol):
+class Pricer(ABC):
     """One way of pricing."""
 
     name: ClassVar[str]
 
     def seeds(self, count: int) -> Sequence[Batch]:
-        """Columns to start from, of each family about so many."""
-        ...
+        """Columns to start from, of each family about so many; none where the first round finds the best."""
+        return ()
 
+    @abstractmethod
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
         """Look for columns with the largest `mu(lam) - <p rho, lam>`.
 
@@ -280,8 +271,7 @@ class Pricer(Protocol):
             enough: columns worth no more than this are of no use.
             clock: what is left of the time: after it the bound is what is proved by then.
         """
-        ...
 
     def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on `mu(lam) - <p rho, lam>`; one of `enough` need not be lowered."""
-        ...
+        return self.price(rho, 1, enough, clock).upper

@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.core.loaded_later import optimize, sparse
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
+from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, joined
 from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core, filled_up
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -154,7 +154,7 @@ MOST_TABLE_ENTRIES = 100_000_000
 """Table entries that one round of pricing may compute."""
 
 
-class CountPricer:
+class CountPricer(Pricer):
     """Prices exactly where the prior is whole counts with a modest total.
 
     `K[t]`, the least cost of a set of total count t, is a knapsack table. A column with a letter f between
@@ -183,10 +183,6 @@ class CountPricer:
             return None
         return least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
 
-    def seeds(self, count: int) -> Sequence[Columns]:
-        """No columns: those of a round of pricing are the best."""
-        return ()
-
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
         """The best column for each letter between; see `Pricer.price`."""
         costs = self.kernel.p * rho
@@ -198,10 +194,6 @@ class CountPricer:
             if len(columns):
                 found.append(columns)
         return Priced(best, best, found)
-
-    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The best column's; see `Pricer.bound`."""
-        return self.price(rho, 1, enough, clock).upper
 
     def _box(self, box: Box, costs: FloatArray, most: int) -> tuple[float, Columns]:
         p, limit = self.kernel.p, math.floor(box.capacity * self.total * (1 + 1e-13))

@@ -10,7 +10,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined, largest
+from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, joined, largest
 from pmlopt.programs.subconvex.relaxations import Knapsack, relaxed, staircases
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -360,7 +360,7 @@ _NEARBY_ORDERS = 4
 """Orders of the letters that are tried beside that of the multipliers."""
 
 
-class SearchPricer:
+class SearchPricer(Pricer):
     """Prices by a heuristic first, and by meeting in the middle where that finds nothing.
 
     All work is counted, so the same problem always ends the same way, unless time runs out.

@@ -15,7 +15,7 @@ from pmlopt.core.loaded_later import sparse
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, Relaxed
+from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, Pricer, Relaxed
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -340,7 +340,7 @@ GUESSES = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
 
 
-class SplitPricer:
+class SplitPricer(Pricer):
     """Prices by columns on nested sets of letters; bounds by relaxed columns of each family."""
 
     name: ClassVar[str] = "split"

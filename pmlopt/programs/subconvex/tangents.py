@@ -14,7 +14,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Batch, Explicit, Priced, Relaxed
+from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Explicit, Priced, Pricer, Relaxed
 from pmlopt.solvers.outcome import FOREVER, Clock
 
 BISECTIONS = 50
@@ -301,7 +301,7 @@ def _entropy(values: FloatArray) -> FloatArray:
     return np.where(values > 0, values * np.log(np.where(values > 0, values, 1.0)), 0.0)
 
 
-class KindPricer:
+class KindPricer(Pricer):
     """Prices mutual information over kinds of columns.
 
     For each kind of columns the worth over the set's mass is concave, so that a tangent and the letters of
@@ -343,10 +343,6 @@ class KindPricer:
         prices = self.p * (rho + enough)
         kinds = self.kinds.narrowed(prices, others - enough, self._rounding(rho))
         return KindPricer(kinds, self.keep, self.margins, self.roundings)
-
-    def seeds(self, count: int) -> list[Batch]:
-        """No columns: the relaxed ones come first."""
-        return []
 
     def rough(self, rho: FloatArray) -> float:
         """The bound from tangents alone."""

@@ -15,6 +15,7 @@ from pmlopt.programs.subconvex.columns import (
     Explicit,
     Kernel,
     Priced,
+    Pricer,
     joined,
     largest,
     sets_of,
@@ -133,7 +134,7 @@ Worths: TypeAlias = Kernel | Callable[[FloatArray], FloatArray]
 B = TypeVar("B", Columns, Explicit)
 
 
-class VertexPricer(Generic[B]):
+class VertexPricer(Pricer, Generic[B]):
     """Prices from the list of all extreme columns: exact, for any utility."""
 
     name: ClassVar[str] = "vertices"
@@ -148,10 +149,6 @@ class VertexPricer(Generic[B]):
         """The largest worth of a column; 0 without one."""
         return max((float(part.worth.max()) for part in self.parts), default=0.0)
 
-    def seeds(self, count: int) -> Sequence[B]:
-        """No columns: those of a round of pricing are the best."""
-        return ()
-
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
@@ -161,10 +158,6 @@ class VertexPricer(Generic[B]):
             best = max(best, float(values[top[0]]))
             found.append(columns[top])
         return Priced(best, best, found)
-
-    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The best column's; see `Pricer.bound`."""
-        return self.price(rho, 1, enough, clock).upper
 
 
 class _Listed:
