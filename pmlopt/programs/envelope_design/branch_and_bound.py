@@ -180,9 +180,8 @@ def _scores(
     law, weights = span.pmf @ point.matrix, point.prices + SPARE_PRICE * programs.scale * span.pmf[:, None]
     places = np.column_stack([lower, upper, (lower + upper) / 2])
     beyond = point.matrix - span.ratio * law
-    tried = [
-        (weights * np.maximum(0.0, beyond + s * (law - point.bad))).sum(axis=1) for s in places.T[..., None]
-    ]
+    good = law - point.bad
+    tried = [(weights * np.maximum(0.0, beyond + s * good)).sum(axis=1) for s in places.T[..., None]]
     best, letters = np.argmin(tried, axis=0), np.arange(len(lower))
     return np.asarray(tried)[best, letters], places[letters, best]
 

@@ -103,9 +103,8 @@ class MomentProblem:
             return -found.value, -found.slopes * np.exp(logs)
 
         start, worst = np.log(self.objective.p), 1e300
-        size = optimize.minimize_scalar(
-            lambda size: at(start + size)[0], bounds=(-30, 30), method="bounded"
-        ).x
+        scaled = optimize.minimize_scalar(lambda by: at(start + by)[0], bounds=(-30, 30), method="bounded")
+        size = scaled.x
         first = self.at(np.exp(start + size))
         if first is None:
             return None

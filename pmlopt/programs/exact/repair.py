@@ -90,9 +90,8 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
     """
     theta, candidate = _repaired(prior, privacy, matrix, noise)
     if theta > LARGEST_USUAL_MIXING and noise > 0:  # under LDP at 20 nats, entries of 1e-9 are no noise
-        theta, candidate = min(
-            (theta, candidate), _repaired(prior, privacy, matrix, 0.0), key=lambda found: found[0]
-        )
+        other = _repaired(prior, privacy, matrix, 0.0)
+        theta, candidate = min((theta, candidate), other, key=lambda found: found[0])
     return Repair.between(matrix, candidate, theta)
 
 

@@ -219,9 +219,7 @@ class MassWithin:
         costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
         task = Task(prior, costs, scale, block, allowed, short=True)
         with one_thread():
-            ending = minimise(
-                task, centre(task), lambda point: point.gap, MASS_TOLERANCE / scale, clock=clock
-            )
+            ending = minimise(task, centre(task), lambda one: one.gap, MASS_TOLERANCE / scale, clock=clock)
         self.iterations += ending.iterations
         point = ending.point
         matrix, _ = point.parts(task.allowed, task.hinged)

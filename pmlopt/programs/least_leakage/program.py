@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import Any, cast, overload
+from functools import cached_property
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +27,8 @@ from pmlopt.programs.least_leakage.certificate import Expected, Floor, LevelCert
 from pmlopt.programs.linear.certifying import in_whole_numbers
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns
 from pmlopt.programs.program import Declaration, Program, problem_of
+
+P = TypeVar("P", bound="LeastLeakage")
 
 MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
@@ -256,7 +258,7 @@ def least_leakage_on(
                 "no output whose letters have a positive probability under each of its priors. Allow more "
                 "pairs, or take a set in which every letter has some"
             )
-    return _declared(prior, allowed, outputs, None, over)
+    return _declared(LeastLeakage, prior=prior, allowed=allowed, outputs=outputs, floor=None, over=over)
 
 
 @overload
@@ -336,7 +338,7 @@ def least_leakage(
     # at the most there is each letter has its best outputs only
     if LARGEST_ROUNDING > floor.rounding >= -floor.least:
         allowed = allowed & (floor.gains == 0)
-    return _declared(known, allowed, letters, floor, None)
+    return _declared(LeastLeakage, prior=known, allowed=allowed, outputs=letters, floor=floor)
 
 
 def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
@@ -345,7 +347,9 @@ def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -
     table = utility.on_orbits(space)
     columns, allowed = ReducedColumns.of(space, PML(0.0)), np.ones(table.shape, dtype=bool)
     floor = _reachable(Floor(columns, allowed, Expected(utility.maximised, table, expected)))
-    return SymmetricLeastLeakage(**_fields(columns, prior, allowed, (), floor), space=space)
+    return _declared(
+        SymmetricLeastLeakage, prior=prior, allowed=allowed, outputs=(), floor=floor, space=space
+    )
 
 
 def _reachable(floor: Floor) -> Floor:
@@ -377,31 +381,11 @@ def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
     return letters
 
 
-def _declared(
-    prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], floor: Floor | None, over: PriorSet | None
-) -> LeastLeakage:
-    return LeastLeakage(**_fields(Listed(prior, PML(0.0)), prior, allowed, outputs, floor, over))
-
-
-def _fields(
-    columns: Columns,
-    prior: Prior,
-    allowed: BoolArray,
-    outputs: tuple[Label, ...],
-    floor: Floor | None,
-    over: PriorSet | None = None,
-) -> dict[str, Any]:
-    """The fields of a program, with its declaration at a share that is a parameter."""
+def _declared(kind: type[P], **fields: Any) -> P:
+    """A program of one kind, with its declaration at a share that is a parameter."""
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
-    return {
-        "declare": partial(_declaration, columns, allowed, floor, over, share),
-        "prior": prior,
-        "outputs": outputs,
-        "allowed": allowed,
-        "floor": floor,
-        "share": share,
-        "over": over,
-    }
+    program = kind(declare=lambda: _declaration(program), share=share, **fields)
+    return program
 
 
 def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
@@ -411,9 +395,8 @@ def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
     return cp.reshape(place @ entries, allowed.shape, order="C")
 
 
-def _declaration(
-    columns: Columns, allowed: BoolArray, floor: Floor | None, over: PriorSet | None, share: cp.Parameter
-) -> Declaration:
+def _declaration(program: LeastLeakage) -> Declaration:
+    columns, allowed, floor, over = program.columns, program.allowed, program.floor, program.over
     n, m = len(columns.masses), len(columns.means(allowed))
     letter, output, in_row, in_law = columns.pairs(allowed)
     k = len(letter)
@@ -429,12 +412,12 @@ def _declaration(
     }
     if over is None:
         by_output = sparse.csr_array((in_law, (output, np.arange(k))), shape=(m, k))
-        constraints["pml"] = share * largest <= by_output @ entries
+        constraints["pml"] = program.share * largest <= by_output @ entries
     else:
         row = cp.reshape(largest, (1, m), order="C")
         least = over.declare(_placed(allowed, entries), row)
         constraints |= {**{f"set_{name}": rows for name, rows in least.constraints.items()}}
-        constraints["pml"] = share * row <= least.value
+        constraints["pml"] = program.share * row <= least.value
         variables |= {f"set_{name}": variable for name, variable in least.variables.items()}
     missing = cp.sum(shortfall) / n
     if floor is not None:

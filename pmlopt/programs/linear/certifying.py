@@ -179,10 +179,8 @@ def certify_linear(
     enough = gain - constant + CLOSED * program.scale
     if witness is not None and multipliers is not None:
         free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
-        proofs = [
-            _Proof.of(program, gains, multipliers, witness),
-            _Proof.of(program, gains, gains.max(axis=1), free),
-        ]
+        tried = (multipliers, witness), (gains.max(axis=1), free)
+        proofs = [_Proof.of(program, gains, *one) for one in tried]
     else:
         rho, best = _best(program, gains, fixed.matrix, multipliers, enough)
         proofs = [_witnessed(program, gains, rho, best)]
@@ -258,10 +256,8 @@ def _with_added(
         if affine is not None:  # by the numbers that a file holds, so that its check finds the same
             residuals = {one.name: one.violation(matrix) / one.unit for one in affine}
             return gains, constant, residuals, tuple(program.told(one) for one in affine)
-        residuals = {
-            name: float(np.max(constraint.violation())) / unit(constraint)
-            for name, constraint in program.added.items()
-        }
+        added = program.added.items()
+        residuals = {name: float(np.max(one.violation())) / unit(one) for name, one in added}
         return gains, constant, residuals, None
 
 

@@ -164,7 +164,5 @@ def _log_ratios(law: Rows, rows: Rows) -> Rows:
     """(A, M) log(u(y|a) / u(y)); 0 where the letter never leads to the output."""
     given = [mixed([mass / total(part) for mass in part], rows) for part in law]
     alone = mixed([total(column) for column in zip(*law, strict=True)], rows)
-    return [
-        [(one / other).ln() if one else Decimal(0) for one, other in zip(part, alone, strict=True)]
-        for part in given
-    ]
+    pairs = (zip(part, alone, strict=True) for part in given)
+    return [[(one / other).ln() if one else Decimal(0) for one, other in part] for part in pairs]

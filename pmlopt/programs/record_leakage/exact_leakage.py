@@ -78,10 +78,8 @@ class BranchAndBound:
             enough: a leakage in nats below which a bound need not fall.
         """
         clock, tolerance = options.clock, options.tolerance / 2
-        kinds = {
-            record: self._kind(channel, record, entropy, tolerance, start, clock)
-            for record in channel.query.kinds
-        }
+        about = entropy, tolerance, start, clock
+        kinds = {record: self._kind(channel, record, *about) for record in channel.query.kinds}
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
