@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -288,7 +288,7 @@ class ReducedColumns(Columns):
         each = self._each(lifts)
         return np.array([np.max(own.excess(prior.pmf, column, math.exp)) for own, prior, column in each])
 
-    def hold_exactly(self, masses: tuple[int, ...], power: Callable[[float], Any] = power_below) -> bool:
+    def hold_exactly(self, masses: tuple[int, ...]) -> bool:
         """Whether masses of orbits of pairs meet the requirement, in whole numbers: a proof, not a test."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
             part = self.orbits.of_output(place)
@@ -298,7 +298,7 @@ class ReducedColumns(Columns):
             sizes = zip(masses[part], cells.counts, cells.letters.tolist(), strict=True)
             entries = [mass * self.orbits.letters[x] * (common // count) for mass, count, x in sizes]
             weights = np.array(cells.prior.weights, dtype=object)
-            if np.any(own.excess(weights, np.array(entries, dtype=object)[:, None], power) > 0):
+            if np.any(own.excess(weights, np.array(entries, dtype=object)[:, None], power_below) > 0):
                 return False
         return True
 

@@ -136,7 +136,6 @@ class TradeoffCertificate(Certificate):
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
         proof, query = self.proof, self.query
         about = self.tradeoff, self.sense, self.limit
-        found = proof is not None and bound_verified(*about, proof, query, self.entropy, self.bound)
-        holds = kept and found
+        holds = kept and proof is not None and bound_verified(*about, proof, query, self.entropy, self.bound)
         text = f"no {self.sense} below {self.bound:.9g}"
         return Claim("bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound)

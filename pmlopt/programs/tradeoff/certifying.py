@@ -112,14 +112,11 @@ def audited(
 
 
 def certify_tradeoff(
-    program: TradeoffProgram,
-    matrix: FloatArray,
-    audit: RecordCertificate,
-    bound: float,
-    proof: TradeoffProof | None,
+    program: TradeoffProgram, audit: RecordCertificate, bound: float, proof: TradeoffProof | None
 ) -> TradeoffCertificate:
     """The certificate of an audited mechanism."""
-    value = audit.bound if program.sense == "leakage" else program.tradeoff.distortion(matrix)
+    spent = program.tradeoff.distortion(audit.mechanism.matrix)
+    value = audit.bound if program.sense == "leakage" else spent
     return TradeoffCertificate(
         mechanism=audit.mechanism,
         value=value,
@@ -156,7 +153,7 @@ def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[Trade
     else:
         return _cheapest_end(program, seed, clock)
     audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
-    return _at_end(certify_tradeoff(program, matrix, audit, bound, proof), reason)
+    return _at_end(certify_tradeoff(program, audit, bound, proof), reason)
 
 
 def _at_end(certificate: TradeoffCertificate, reason: str) -> Found[TradeoffCertificate]:
@@ -173,7 +170,7 @@ def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[Tr
         audit = audited(program, matrix, room, seed=seed, clock=clock)
     if audit.bound > program.limit:
         return None
-    certificate = certify_tradeoff(program, matrix, audit, program.least, TradeoffProof((), 0.0))
+    certificate = certify_tradeoff(program, audit, program.least, TradeoffProof((), 0.0))
     return _at_end(certificate, "the least distortion leaks no more")
 
 

@@ -73,8 +73,7 @@ class CuttingPlanes:
         if state.best is None:
             raise MethodError(f"no mechanism within the limit was found: {ending}. Allow more time")
         clock = time.perf_counter()
-        best = state.best
-        certificate = certify_tradeoff(program, best.matrix, best.audit, state.lower, state.proof)
+        certificate = certify_tradeoff(program, state.best.audit, state.lower, state.proof)
         counts = f"{len(state.priors)} priors, {state.audits} certified audits, {state.rounds} programs"
         return Found(
             certificate=certificate,
@@ -146,7 +145,7 @@ def _certify(
     if program.sense == "distortion" and audit.bound > program.limit:
         rows = within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
         audit = audited(program, rows, tolerance, enough=program.limit)
-    return certified(certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0)))
+    return certified(certify_tradeoff(program, audit, program.floor, TradeoffProof((), 0.0)))
 
 
 def _arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, NDArray[Any]]:

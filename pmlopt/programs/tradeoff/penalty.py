@@ -229,4 +229,4 @@ def _finished(
         matrix = within_leakage(program, matrix, audit, program.limit - room)
         audit = audited(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock)
         message = f"; a violation of {excess:.1e} was mixed away"
-    return certify_tradeoff(program, matrix, audit, -math.inf, None), message
+    return certify_tradeoff(program, audit, -math.inf, None), message
