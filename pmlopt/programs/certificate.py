@@ -101,11 +101,7 @@ def context_of(mechanism: Mechanism, prior: Prior | None) -> Context:
     """
     if isinstance(mechanism, OrbitMechanism):
         return Context(given={"mechanism": mechanism, **mechanism.space.prior.context.given})
-    given = {
-        "mechanism": mechanism,
-        "labels": mechanism.inputs,
-        **({} if prior is None else {"prior": prior}),
-    }
+    given = {"mechanism": mechanism, "labels": mechanism.inputs} | ({} if prior is None else {"prior": prior})
     return Context(given=given, sizes=dict(zip(("N", "M"), mechanism.shape, strict=True)))
 
 
@@ -129,6 +125,8 @@ class Certificate(ABC):
 
     kind: ClassVar[str]
     """The name of this kind of certificate in files."""
+    arithmetic: ClassVar[str]
+    """The arithmetic in which the level is decided, in words, such as "rational arithmetic"."""
 
     mechanism: StoredMechanism
     value: float
@@ -154,11 +152,6 @@ class Certificate(ABC):
     @abstractmethod
     def statement(self) -> str:
         """What is claimed of the leakage, in a few words."""
-
-    @property
-    @abstractmethod
-    def arithmetic(self) -> str:
-        """The arithmetic in which the level is decided, in words, such as "rational arithmetic"."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
         """A dataclass would write all matrices into its `repr`, where the class has none of its own."""

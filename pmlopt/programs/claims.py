@@ -46,21 +46,16 @@ def value_claim(claimed: float, found: float, rounding: float, arithmetic: str =
     return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
 
 
-def bound_claim(claimed: float, proved: float, maximised: bool, arithmetic: str = FLOATS) -> Claim:
-    """That a bound claims no more than what is proved again."""
+def bound_claim(claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS) -> Claim:
+    """That a bound claims no more than what is proved again; `proved` is None where nothing proves one."""
     if claimed == (math.inf if maximised else -math.inf):
         return Claim("bound", True, arithmetic, "none is claimed", claimed)
+    if proved is None:
+        return Claim("bound", False, arithmetic, "no multipliers prove it", claimed)
     side = "above" if maximised else "below"
     holds = proved <= claimed if maximised else claimed <= proved
     other = "" if holds else f" is claimed, and {proved:.12g} is proved"
     return Claim("bound", holds, arithmetic, f"nothing is {side} {claimed:.12g}{other}", claimed, proved)
-
-
-def no_bound(certificate: Certificate, maximised: bool) -> Claim:
-    """That no bound is claimed where nothing proves one."""
-    nothing = certificate.bound == (math.inf if maximised else -math.inf)
-    text = "none is claimed" if nothing else "no multipliers prove it"
-    return Claim("bound", nothing, FLOATS, text, certificate.bound)
 
 
 def gap_claim(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
@@ -107,10 +102,8 @@ def confidence_claim(over: Any, prior: Any) -> Claim:
     if isinstance(over, L1Ball) and over.center.counts is not None:
         if _log_outside(over) <= math.log(delta) + NEAR:
             return _confidence(delta, True)
-        largest = float(over.center.pmf.max())
-        least = (
-            min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
-        )  # `weissman_kappa` of every law in the ball
+        largest = float(over.center.pmf.max())  # `weissman_kappa` of every law in the ball is at least:
+        least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
         possible = least <= 0 or _log_outside(over, least) <= math.log(delta) + NEAR
         return _confidence(delta, None if possible else False)
     if isinstance(over, Box) and getattr(prior, "counts", None) is not None and prior.samples is not None:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, Positions, labels_of, whole
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.records import Shape
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -22,9 +23,6 @@ from pmlopt.programs.certificate import RATIONAL, C_co, Certificate, Claim, Stor
 from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.program import Program
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 Outputs = int | Iterable[Label] | None
 
@@ -81,13 +79,16 @@ class Design(Program[C_co]):
     def mechanism(self) -> cp.Expression:
         """The mechanism matrix, as a cvxpy expression of the variables."""
 
-    @abstractmethod
     def with_constraints(self, **constraints: cp.Constraint) -> Design[C_co]:
         """The same program with constraints of your own, each under a name.
 
         Raises:
-            ProgramError: a constraint cannot be taken.
+            ProgramError: a constraint cannot be taken. None can where the outputs are a part of the answer.
         """
+        raise ProgramError(
+            f"{self!r} takes no constraints of your own: its outputs are not known before it is solved; use "
+            "a linear utility such as ExpectedGain"
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} under {self.privacy}>"
@@ -101,6 +102,8 @@ class RequirementCertificate(Certificate):
         privacy: the requirement.
     """
 
+    arithmetic: ClassVar[str] = RATIONAL
+    """Integers, of the level; the bound is a float to which what rounding may hide is added."""
     privacy: Requirement
 
     @property
@@ -147,11 +150,6 @@ class RequirementCertificate(Certificate):
         """Each level with its limit."""
         return levels_in_words(self.levels, self.privacy.limits)
 
-    @property
-    def arithmetic(self) -> str:
-        """Integers, of the level; the bound is a float to which what rounding may hide is added."""
-        return RATIONAL
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ListedCertificate(RequirementCertificate):
@@ -182,11 +180,8 @@ class ListedCertificate(RequirementCertificate):
         """
         limits = levels_in_words(self.privacy.levels(self.prior, self.mechanism), self.privacy.limits)
         mechanism = self.mechanism
-        return (
-            mechanism_claim(mechanism),
-            level_claim(self.prior, self.privacy, mechanism, limits),
-            *confidence_claims(self.privacy, self.prior),
-        )
+        own = level_claim(self.prior, self.privacy, mechanism, limits)
+        return mechanism_claim(mechanism), own, *confidence_claims(self.privacy, self.prior)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

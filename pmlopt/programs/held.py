@@ -12,7 +12,7 @@ from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.certificate import Claim, Restart, Status, Timings
-from pmlopt.programs.claims import no_bound, value_claim, violation
+from pmlopt.programs.claims import bound_claim, value_claim, violation
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.exact.repair import repair
 from pmlopt.programs.result import Result
@@ -31,7 +31,8 @@ class HeldCertificate(ListedCertificate):
         """The level, as rationals, and the value."""
         found = max(self.measured[0].values())
         rounding = rounding_of(self.prior.size, max(1.0, abs(found)))
-        return (*self.level_checks, value_claim(self.value, found, rounding), no_bound(self, True))
+        claims = value_claim(self.value, found, rounding), bound_claim(self.bound, None, True)
+        return (*self.level_checks, *claims)
 
 
 def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[HeldCertificate]:

@@ -7,26 +7,22 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import BoolArray, FloatArray, Label
 from pmlopt.core.display import facts_html
 from pmlopt.core.guesses import Guessed
+from pmlopt.core.loaded_later import cp
 from pmlopt.errors import PmloptError, ProgramError, SolverUnavailableError
 from pmlopt.programs.certificate import C_co, Certificate, ClosedForm, WarmStart, restart_of
 from pmlopt.solvers.outcome import Clock, Options, Outcome
 from pmlopt.solvers.through_cvxpy import installed, write_mps
 
-if TYPE_CHECKING:
-    import cvxpy as cp
-
 
 def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]) -> cp.Problem:
     """A cvxpy problem whose constraints carry their names as labels."""
-    import cvxpy as cp
-
     for name, constraint in constraints.items():
         constraint.set_label(name)
     return cp.Problem(objective, list(constraints.values()))
@@ -134,10 +130,8 @@ class Program(Guessed, ABC, Generic[C_co]):
     def __str__(self) -> str:
         """The cvxpy problem, with the size and the names of its parts."""
         parts = [f"variable {name}: {variable.shape}" for name, variable in self.variables.items()]
-        parts += [
-            f"constraint {name}: {constraint.size} rows"
-            for name, constraint in {**self.constraints, **self.added}.items()
-        ]
+        constraints = {**self.constraints, **self.added}
+        parts += [f"constraint {name}: {one.size} rows" for name, one in constraints.items()]
         return "\n".join([str(self.problem), *parts])
 
     def __repr__(self) -> str:
@@ -171,7 +165,7 @@ class Found(Generic[C_co]):
         certificate: what is claimed.
         finished: whether it ended by itself, and not by a limit.
         message: how it ended, in words.
-        detail: what the reason of the result says besides the method's own.
+        detail: what the reason of the result says besides the method's own; left out, the message.
         iterations: its own count, where it has one.
         warm_started: whether it started from something in hand.
         compile_seconds, solve_seconds, certify_seconds: what it took.
@@ -183,7 +177,7 @@ class Found(Generic[C_co]):
     certificate: C_co
     finished: bool
     message: str
-    detail: str = ""
+    detail: str | None = None
     iterations: int | None = None
     warm_started: bool = False
     compile_seconds: float = 0.0
@@ -200,35 +194,19 @@ def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]
         certificate=certificate,
         finished=True,
         message="a matrix that was given",
+        detail="",
         closed_form=closed_form,
         arrays={"matrix": certificate.mechanism.matrix},
     )
 
 
 def found_by(
-    outcome: Outcome,
-    certificate: C,
-    certify_seconds: float,
-    detail: str = "",
-    closed_form: ClosedForm | None = None,
-    arrays: Mapping[str, NDArray[Any]] | None = None,
-    asked: bool = True,
+    outcome: Outcome, certificate: C, certify_seconds: float, detail: str = "", **more: Any
 ) -> Found[C]:
-    """What a solver's outcome became once it was certified."""
-    return Found(
-        certificate=certificate,
-        finished=outcome.finished,
-        message=outcome.message,
-        detail=detail,
-        iterations=outcome.iterations,
-        warm_started=outcome.warm_started,
-        compile_seconds=outcome.compile_seconds,
-        solve_seconds=outcome.solve_seconds,
-        certify_seconds=certify_seconds,
-        closed_form=closed_form,
-        arrays=arrays or {},
-        asked=asked,
-    )
+    """What a solver's outcome became once it was certified, with more fields of `Found`."""
+    own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
+    told = {name: getattr(outcome, name) for name in own}
+    return Found(certificate=certificate, certify_seconds=certify_seconds, detail=detail, **told, **more)
 
 
 def always(*_: object) -> bool:
@@ -259,22 +237,24 @@ class Method(Generic[P, S, C]):
     takes: str = ""
 
 
-def starts_cold(why: str) -> Callable[[Any, WarmStart], None]:
+def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start") -> None:
+    """Raise a ProgramError where a matrix has another shape than those of a program."""
+    if matrix.shape != wanted.shape:
+        raise ProgramError(f"{what} has shape {matrix.shape}; the program needs {wanted.shape}")
+
+
+def starts_cold(why: str) -> Callable[[Any, WarmStart, Clock], None]:
     """The `start` of a question whose methods start from nothing that a person could give.
 
     Args:
         why: what they start from, and what to do: the message where a mechanism was given.
     """
 
-    def start(_: Program[Any], warm_start: WarmStart) -> None:
+    def start(_: Program[Any], warm_start: WarmStart, __: Clock) -> None:
         if warm_start is not None and warm_start is not False and restart_of(warm_start) is None:
             raise ProgramError(why)
 
     return start
-
-
-def always_cold(*_: object) -> None:
-    """The `start` of a question whose methods start from nothing, whatever is given."""
 
 
 def uncertified(why: str) -> Callable[[Any, FloatArray, FloatArray | None], Found[Any]]:
@@ -293,28 +273,20 @@ class Question(Generic[P, S, C]):
     Attributes:
         program: the type of its programs.
         methods: in the order in which `auto` tries those that apply.
-        start: what the methods may start from, from the warm start that a person gave; an InputError where
-            that does not fit the program. A `Restart` that does not is left out.
+        start: what the methods may start from, from the warm start that a person gave, found in the time of a
+            clock; an InputError where that does not fit the program. A `Restart` that does not is left out.
         certify: the certificate of a matrix from anywhere, with multipliers or without.
         gap_is_an_answer: whether a result whose gap is above the tolerance is returned with the status that
             says so; else `solve` raises a SolverError that carries it.
         by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
-        timed_start: the same as `start` with the clock of the solve, where finding a start may take long.
     """
 
     program: type[P]
     methods: tuple[Method[P, S, C], ...]
-    start: Callable[[P, WarmStart], S]
+    start: Callable[[P, WarmStart, Clock], S]
     certify: Callable[[P, FloatArray, FloatArray | None], Found[C]]
     gap_is_an_answer: Callable[[P], bool] = always
     by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
-    timed_start: Callable[[P, WarmStart, Clock], S] | None = None
-
-    def begin(self, program: P, warm_start: WarmStart, clock: Clock) -> S:
-        """What the methods may start from, found in the time that is left."""
-        if self.timed_start is None:
-            return self.start(program, warm_start)
-        return self.timed_start(program, warm_start, clock)
 
     @property
     def names(self) -> list[str]:

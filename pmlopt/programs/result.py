@@ -199,12 +199,9 @@ class Result(Guessed, Generic[C_co]):
 
     def _repr_html_(self) -> str:
         """The claim and the matrix as a notebook shows them."""
-        facts = {
-            **self.certificate.facts,
-            "solver": f"{self.solver}, {self.timings.total:.2f} s",
-            "reason": self.reason,
-        }
-        return facts_html(f"Result: {self.status.value}", facts) + self.mechanism._repr_html_()
+        found_by = {"solver": f"{self.solver}, {self.timings.total:.2f} s", "reason": self.reason}
+        told = self.certificate.facts | found_by
+        return facts_html(f"Result: {self.status.value}", told) + self.mechanism._repr_html_()
 
     def plot(self) -> Figure:
         """The mechanism as a heat map; for a design, with the leakage of each output under its prior.

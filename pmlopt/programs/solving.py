@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
@@ -14,7 +13,7 @@ from numpy.typing import ArrayLike
 from pmlopt.core.arrays import float_array
 from pmlopt.data.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.errors import InfeasibleError, MechanismError, ProgramError, SolverError, SolverUnavailableError
-from pmlopt.programs.certificate import C_co, Certificate, Restart, Status, Timings, WarmStart
+from pmlopt.programs.certificate import C_co, Restart, Status, Timings, WarmStart
 from pmlopt.programs.continuous import methods as continuous
 from pmlopt.programs.envelope import methods as envelope
 from pmlopt.programs.envelope_design import methods as envelope_design
@@ -28,7 +27,7 @@ from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex import methods as subconvex
 from pmlopt.programs.tradeoff import methods as tradeoff
 from pmlopt.programs.worst_case import methods as worst_case
-from pmlopt.solvers.outcome import Options, options_of
+from pmlopt.solvers.outcome import FOREVER, options_of
 from pmlopt.solvers.through_cvxpy import installed
 
 QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
@@ -72,7 +71,7 @@ def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
         ('highs', 'LP with a closed form that is optimal: HiGHS simplex, warm')
     """
     question = _question_of(program)
-    start = question.start(program, None)
+    start = question.start(program, None, FOREVER)
     found = question.automatic(program, start)
     named = {one.name for one in found}
     return [*found, *(one for one in question.others(program, start) if one.name not in named)]
@@ -136,8 +135,8 @@ def solve(
         check_forks()
     if isinstance(warm_start, Mechanism):
         _check_labels(program, warm_start)
-    start = question.begin(program, warm_start, options.clock)
-    run = partial(run_apart if isolated else _run, program=program, options=options, start=start)
+    start = question.start(program, warm_start, options.clock)
+    asked = program, options, start
     allowed = program.allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
@@ -145,7 +144,7 @@ def solve(
         if results and options.clock.late:
             break
         try:
-            found = run(method)
+            found = run_apart(method, *asked) if isolated else method.run(*asked)
             gap_left = found.certificate.gap
             status = _status(found, allowed, question.gap_is_an_answer(program) and found.finished)
         except PASSED_ON:
@@ -155,16 +154,16 @@ def solve(
             attempts.append(f"{method.name}: {account}")
             continue
         if status is Status.OPTIMAL and method is solver and not found.certificate.verify():
-            attempts.append(f"{method.name}: {_failures(found.certificate)}")
+            failed = [str(claim) for claim in found.certificate.checks() if claim.holds is False]
+            attempts.append(f"{method.name}: its certificate fails: {'; '.join(failed)}")
             continue
         result = _result(found, method.name, method.reason, status, attempts, time.perf_counter() - begin)
         if status is Status.OPTIMAL:
             return result
         results.append(result)
         left = f"certified gap {gap_left:.3g} above the tolerance {allowed:.3g}"
-        attempts.append(
-            f"{method.name}: {found.message}, {left if found.asked else 'a level above the limit'}"
-        )
+        left = left if found.asked else "a level above the limit"
+        attempts.append(f"{method.name}: {found.message}, {left}")
     return _best(question, program, results, attempts)
 
 
@@ -226,11 +225,6 @@ def _question_of(program: Program[Any]) -> Question[Any, Any, Any]:
     raise ProgramError(f"solve takes a Program from a builder such as design(...), not {program!r:.60}")
 
 
-def _run(method: Method[Any, Any, C_co], program: Program[C_co], options: Options, start: Any) -> Found[C_co]:
-    """What a method finds, in this process."""
-    return method.run(program, options, start)
-
-
 def _check_labels(program: Program[Any], given: Mechanism) -> None:
     """Raise where a mechanism has other labels than the program, or the same in another order."""
     for side, wanted, what in zip(
@@ -260,20 +254,15 @@ def _status(found: Found[Any], allowed: float, answer: bool) -> Status:
     return Status.UNPROVED if answer else Status.STOPPED
 
 
-def _failures(certificate: Certificate) -> str:
-    """Which claims of a certificate fail."""
-    failed = [claim for claim in certificate.checks() if claim.holds is False]
-    return f"its certificate fails: {'; '.join(map(str, failed))}"
-
-
 def _result(
     found: Found[C_co], solver: str, reason: str, status: Status, attempts: list[str], seconds: float
 ) -> Result[C_co]:
+    detail = found.message if found.detail is None else found.detail
     return Result(
         status=status,
         certificate=found.certificate,
         solver=solver,
-        reason=f"{reason}: {found.detail}" if found.detail else reason,
+        reason=f"{reason}: {detail}" if detail else reason,
         attempts=tuple(attempts),
         iterations=found.iterations,
         warm_started=found.warm_started,

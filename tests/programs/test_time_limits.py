@@ -101,7 +101,7 @@ OWN = {"highs", "clarabel"}
 def rows(program: Any) -> Iterator[tuple[Method[Any, Any, Any], Any]]:
     """Every method that can take a program, and its start."""
     question = next(one for one in QUESTIONS if one.program is type(program))
-    start = question.start(program, None)
+    start = question.start(program, None, FOREVER)
     known = [*question.automatic(program, start), *question.others(program, start)]
     for row in known:
         if isinstance(row.run, Refinement):  # its bound is one certificate: on fewer boxes it is quick
@@ -188,8 +188,8 @@ def test_a_clock_tells_what_is_left() -> None:
 
 def test_no_closed_form_is_proved_when_the_time_is_over() -> None:
     program = design(Prior.uniform(4), PML(0.5), ExpectedLoss(hamming))
-    assert QUESTIONS[0].begin(program, None, FOREVER).known is not None
-    assert QUESTIONS[0].begin(program, None, Clock(end=-1.0, read=lambda: 0.0)).known is None
+    assert QUESTIONS[0].start(program, None, FOREVER).known is not None
+    assert QUESTIONS[0].start(program, None, Clock(end=-1.0, read=lambda: 0.0)).known is None
 
 
 def test_the_clock_is_one_for_all_methods() -> None:

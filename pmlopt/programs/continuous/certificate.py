@@ -63,11 +63,8 @@ def least_loss(
     kept = masses > 0
     prior = Prior(masses[kept] / masses[kept].sum())
     gains = -utility.of(fine.nearest()[kept])
-    bounds = (
-        -utility_bound(prior, privacy, gains, -rho[kept])
-        for rho in _extended(grid, fine, pieces, multipliers)
-    )
-    return max(utility.least, *bounds)
+    tried = _extended(grid, fine, pieces, multipliers)
+    return max(utility.least, *(-utility_bound(prior, privacy, gains, -rho[kept]) for rho in tried))
 
 
 def _extended(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:
@@ -95,6 +92,8 @@ class BinsCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "continuous"
+    arithmetic: ClassVar[str] = RATIONAL
+    """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
 
     grid: Grid
     multipliers: Annotated[FloatArray, Shape("size")]
@@ -117,11 +116,6 @@ class BinsCertificate(Certificate):
         return f"{self.bins.statement}, on {self.mechanism.matrix.shape[0]} bins"
 
     @property
-    def arithmetic(self) -> str:
-        """Integers, of the level on bins of the probabilities that are stored; the losses are floats."""
-        return RATIONAL
-
-    @property
     def fits(self) -> bool:
         """Whether there is an output and a multiplier for each bin of the grid, and at most one row."""
         rows, outputs = self.mechanism.matrix.shape
@@ -130,8 +124,7 @@ class BinsCertificate(Certificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """What is said of the bins, and what the law of the secret adds to it."""
-        same = self.mechanism == self.bins.mechanism
-        fits = self.fits and same
+        fits = self.fits and self.mechanism == self.bins.mechanism
         fit = "there are rows, outputs and multipliers for each bin of the grid"
         return (
             *self.bins.checks(),
@@ -186,20 +179,15 @@ class ContinuousCertificate(BinsCertificate):
         """The probabilities of the bins, the losses in them and the bound, computed anew from the law."""
         prior = self.secret.prior(self.grid)
         same = np.array_equal(prior.pmf, self.bins.prior.pmf)
-        law = Claim(
-            "law", same, FLOATS, f"the bins have {'the' if same else 'other'} probabilities of the law"
-        )
+        text = f"the bins have {'the' if same else 'other'} probabilities of the law"
+        law = Claim("law", same, FLOATS, text)
         table, _ = mean_losses(self.secret, self.utility, self.grid)
         if table.shape != self.mechanism.matrix.shape:
             return (replace(law, holds=False, detail="the bins are other ones than those of the law"),)
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
-        least = least_loss(
-            self.secret, self.bins.privacy, self.utility, self.grid, self.multipliers, self.boxes
-        )
+        privacy, grid = self.bins.privacy, self.grid
+        least = least_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
         enough = abs(self.value - lost) <= rounding_of(table.size, float(np.abs(table).max()))
         text = f"the mechanism loses {lost:.12g}"
-        return (
-            law,
-            Claim("value of the secret", enough, FLOATS, text, self.value, lost),
-            replace(bound_claim(self.bound, least, False), name="bound of the secret"),
-        )
+        bound = replace(bound_claim(self.bound, least, False), name="bound of the secret")
+        return law, Claim("value of the secret", enough, FLOATS, text, self.value, lost), bound

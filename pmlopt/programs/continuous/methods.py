@@ -75,12 +75,7 @@ class Refinement:
         detail = f"{steps} grids, the last of {found.grid.size} bins{ending}"
         seconds = time.perf_counter() - begin
         return Found(
-            certificate=best,
-            finished=finished,
-            message=detail,
-            detail=detail,
-            iterations=steps,
-            solve_seconds=seconds,
+            certificate=best, finished=finished, message=detail, iterations=steps, solve_seconds=seconds
         )
 
 
@@ -90,7 +85,7 @@ def certified_on(
     """The certificate of the best mechanism on the bins of a grid."""
     design = program.on(grid)
     options = Options(clock.at_least(1e-3), ON_BINS)
-    start = linear.QUESTION.begin(design, None, options.clock)
+    start = linear.QUESTION.start(design, None, options.clock)
     failed: list[str] = []
     found: LinearCertificate | None = None
     for method in linear.QUESTION.automatic(design, start):

@@ -37,11 +37,8 @@ class ContinuousDesign(Program[ContinuousCertificate]):
     privacy: Requirement
     utility: DistanceLoss
     tolerance = 0.02
-
-    @property
-    def maximised(self) -> bool:
-        """A loss is minimised."""
-        return False
+    maximised = False
+    """A loss is minimised."""
 
     @cached_property
     def first(self) -> Grid:
@@ -57,8 +54,7 @@ class ContinuousDesign(Program[ContinuousCertificate]):
     def on(self, grid: Grid) -> LinearDesign:
         """The design on the bins of a grid, with the mean loss in each; one output at each centre."""
         table, _ = mean_losses(self.secret, self.utility, grid)
-        everywhere = np.ones(grid.size, dtype=bool)
-        outputs = tuple(box_labels(grid, everywhere))
+        outputs = tuple(box_labels(grid, np.ones(grid.size, dtype=bool)))
         return linear_design(self.secret.prior(grid), self.privacy, ExpectedLoss(table), outputs)
 
 

@@ -28,14 +28,11 @@ class PostProcessingCertificate(Certificate):
         attack: (M, K) the post-processing; from `solve`, of at most N + 1 outcomes.
     """
 
+    arithmetic: ClassVar[str] = RATIONAL
+    """Rationals, of the value and of the bound."""
     prior: StoredPrior
     over: PriorSet | None
     attack: Mechanism
-
-    @property
-    def arithmetic(self) -> str:
-        """Rationals, of the value and of the bound."""
-        return RATIONAL
 
     @property
     def scope(self) -> str:

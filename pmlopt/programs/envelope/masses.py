@@ -68,11 +68,6 @@ class RationalMechanism:
             unit, laws = int(unit), (least, -negative)
         return cls(matrix, columns * unit, laws, unit * rows)
 
-    @property
-    def law_of_outputs(self) -> FloatArray:
-        """(K,) the laws one after another, to the nearest floats."""
-        return np.asarray(np.concatenate(self.laws) / self.total, dtype=float)
-
     def outcomes(self, attack: FloatArray) -> Outcomes:
         """The outcomes of an (M, K) post-processing that occur."""
         entries = integers(attack)

@@ -149,16 +149,16 @@ def _at_level(program: ProcessedFailureProgram, options: Options) -> Ends:
     gains = program.exact.gains(level)
     own = gains[:, : len(program.given.outputs)]
     occurring = np.tile(program.given.support, len(program.exact.laws))
-    law, apart = program.exact.law_of_outputs[occurring], gains[:, occurring]
+    exact = np.concatenate(program.exact.laws) / program.exact.total
+    law, apart = np.asarray(exact[occurring], dtype=float), gains[:, occurring]
     closed = np.asarray((apart < 0).all(axis=1))
     none, told = leaking(own, np.zeros(own.T.shape)), "the linear program at epsilon"
     if level == 0 or closed.all():
         return none, with_closed(law, apart, np.zeros(program.multipliers), closed), 0, told, True
     most = float(program.merged.max(axis=0).sum()) * math.exp(-level)
     try:
-        _, _, point, found = RatioPrograms(program, min(1.0, most)).solve(
-            math.exp(level), closed, options.clock
-        )
+        programs = RatioPrograms(program, min(1.0, most))
+        _, _, point, found = programs.solve(math.exp(level), closed, options.clock)
     except ArithmeticError as cause:
         return none, program.padded(np.full(len(gains), math.exp(-level))), 1, str(cause), False
     shares = leaking(own, spread(program, program.together(point)))
@@ -183,7 +183,6 @@ def _question(
             certificate=certify(program, channel(program, shares), multipliers),
             finished=finished,
             message=told,
-            detail=told,
             iterations=count,
             solve_seconds=clock - begin,
             certify_seconds=time.perf_counter() - clock,

@@ -6,11 +6,12 @@ import math
 from abc import abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
@@ -27,9 +28,6 @@ from pmlopt.programs.certificate import C_co
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import RationalMechanism
 from pmlopt.programs.program import Declaration, Program, problem_of
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 P = TypeVar("P", bound="PostProcessings[Any]")
 
@@ -72,16 +70,13 @@ class PostProcessings(Program[C_co]):
     merged: FloatArray
     groups: tuple[tuple[int, ...], ...]
     ratio: cp.Parameter
+    maximised = True
+    """The worst post-processing is wanted."""
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """The outputs of the mechanism, which are the inputs of a post-processing."""
         return self.given.outputs, None
-
-    @property
-    def maximised(self) -> bool:
-        """The worst post-processing is wanted."""
-        return True
 
     @property
     def attack(self) -> cp.Variable:
@@ -315,8 +310,6 @@ def _program(
     kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **asked: Any
 ) -> P:
     """A program of one kind for a prior, or a set of priors, and a mechanism."""
-    import cvxpy as cp
-
     p, m = paired(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):
@@ -342,8 +335,6 @@ def _program(
 
 
 def _declaration(program: PostProcessings[Any]) -> Declaration:
-    import cvxpy as cp
-
     (n, k), m, law = program.columns.shape, program.merged.shape[1], program.law
     attack, mass = cp.Variable((k, n), nonneg=True, name="attack"), cp.Variable(n, nonneg=True, name="mass")
     variables = {"attack": attack, "mass": mass}

@@ -179,10 +179,9 @@ def _scores(
     (lower, upper), span = box, programs.span
     law, weights = span.pmf @ point.matrix, point.prices + SPARE_PRICE * programs.scale * span.pmf[:, None]
     places = np.column_stack([lower, upper, (lower + upper) / 2])
-    tried = [
-        (weights * np.maximum(0.0, point.matrix - span.ratio * law + s * (law - point.bad))).sum(axis=1)
-        for s in places.T[:, :, None]
-    ]
+    beyond = point.matrix - span.ratio * law
+    good = law - point.bad
+    tried = [(weights * np.maximum(0.0, beyond + s * good)).sum(axis=1) for s in places.T[..., None]]
     best, letters = np.argmin(tried, axis=0), np.arange(len(lower))
     return np.asarray(tried)[best, letters], places[letters, best]
 

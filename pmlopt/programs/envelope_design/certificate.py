@@ -36,6 +36,8 @@ class EnvelopeDesignCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "envelope-design"
+    arithmetic: ClassVar[str] = RATIONAL
+    """Rationals, of what leaks; the bound is a float to which what rounding may hide is added."""
 
     prior: StoredPrior
     epsilon: Annotated[float, Range(0)]
@@ -72,11 +74,6 @@ class EnvelopeDesignCertificate(Certificate):
             f"{self.delta:g}"
         )
 
-    @property
-    def arithmetic(self) -> str:
-        """Rationals, of what leaks; the bound is a float to which what rounding may hide is added."""
-        return RATIONAL
-
     def checks(self) -> tuple[Claim, ...]:
         """That no post-processing leaks more but with probability delta, and that value and bound are right.
 
@@ -93,12 +90,11 @@ class EnvelopeDesignCertificate(Certificate):
         kept = mass is not None and mass <= Fraction(self.delta)
         value, bound = self.figures()
         near = rounding_of(self.table.size, float(np.abs(self.table).max(initial=0.0)))
-        proved = bound - near if self.maximised else bound + near
         return (
             mechanism,
             Claim("level", kept, RATIONAL, self.statement if kept else "the margins do not prove the level",
                   self.delta, None if mass is None else float(mass)),
             value_claim(self.value, value, near),
-            bound_claim(self.bound, proved, self.maximised),
+            bound_claim(self.bound, bound - near if self.maximised else bound + near, self.maximised),
             gap_claim(self, near, self.maximised),
         )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.programs.envelope_design.margins import MarginRange
 from pmlopt.solvers.highs import columnwise
 from pmlopt.solvers.outcome import Options
@@ -109,18 +110,15 @@ class MarginPrograms:
         slopes: FloatArray,
         worth: FloatArray | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
-        delta: float | None = None,
     ) -> Point:
         """The optimum for (N,) caps c and slopes a of at least 0.
 
         With a `reach`, the least and the largest step (N,) of each margin, a unit of a step adds (M,) `worth`
-        to the right side. `delta` takes the place of that of the design.
+        to the right side.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum, or the time is over.
         """
-        from scipy import sparse
-
         n, m = self.gains.shape
         letters, outputs, (law, bad, steps) = self._letters, self._outputs, self._moving
         parts = [*self._fixed, (*law, -caps[letters]), (*bad, -slopes[letters])]
@@ -129,13 +127,11 @@ class MarginPrograms:
             parts.append((*steps, -worth[outputs]))
             low, high = reach
         rows, columns, values = map(np.concatenate, zip(*parts, strict=True))
-        size = (n + m + n * m + 1, len(self._costs))
-        matrix = sparse.csc_array((values, (rows, columns)), shape=size)
+        matrix = sparse.csc_array((values, (rows, columns)), shape=(n + m + n * m + 1, len(self._costs)))
         entries = matrix.indptr, matrix.indices, matrix.data
         free = np.zeros((n + 2) * m)
         bounds = np.concatenate([free, low]), np.concatenate([free + np.inf, high])
-        total = self.span.delta if delta is None else delta
-        sides = self._row_lower, np.concatenate([np.ones(n), np.zeros(m + n * m), [total]])
+        sides = self._row_lower, np.concatenate([np.ones(n), np.zeros(m + n * m), [self.span.delta]])
         model = columnwise(self._costs, bounds, sides, entries)
         if self._model is None:
             self._model = MovingModel(model)

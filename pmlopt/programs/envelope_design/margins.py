@@ -115,10 +115,11 @@ class BoxProof:
         boxes = self._boxes(margins.largest)
         n, m = gains.shape
         numbers = np.isfinite(self.rows).all() and np.isfinite(self.thresholds).all()
-        if boxes is None or self.rows.shape != (len(boxes[0]), n) or not numbers:
-            return float("inf")
-        if self.thresholds.shape != (len(boxes[0]), m):
-            return float("inf")
+        if boxes is None or not numbers:
+            return math.inf
+        count = len(boxes[0])
+        if (self.rows.shape, self.thresholds.shape) != ((count, n), (count, m)):
+            return math.inf
         caps, slopes = margins.relaxed(*boxes)
         return float(gain_bound(margins, gains, caps, slopes, self.rows, self.thresholds).max())
 

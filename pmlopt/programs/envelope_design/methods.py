@@ -16,20 +16,21 @@ from pmlopt.programs.envelope.methods import worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import Ascent, MarginPrograms
+from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
 from pmlopt.programs.envelope_design.margins import BoxProof, trivial_proof
-from pmlopt.programs.envelope_design.program import EnvelopeDesign, check_shape
+from pmlopt.programs.envelope_design.program import EnvelopeDesign
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, mixed_with_laws, without_noise
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified, starts_cold
+from pmlopt.programs.program import (
+    Found,
+    Method,
+    MethodError,
+    Question,
+    certified,
+    check_shape,
+    starts_cold,
+)
 from pmlopt.solvers.outcome import FOREVER, Options
-
-STRICTER = (1e-9, 1e-7, 1e-5)
-"""By which share t and delta are made smaller for the final program, so that a solver's tolerances are within
-what is asked: the least with which the certified value is as good as it can be."""
-
-LARGEST_MIXING = 1e-8
-"""A repair that mixes in more of a constant is tried again with a stricter program."""
 
 LEAST_MIXING = 2.0**-50
 """The first share of a constant that is tried; each next step is twice as large."""
@@ -44,42 +45,21 @@ OPEN_ROW = 1e-12
 def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[EnvelopeDesignCertificate]:
     """Search, repair and certify; `iterations` counts the linear programs."""
     begin = time.perf_counter()
-    programs = MarginPrograms(program.span, program.gains, options)
+    programs = MarginPrograms(program.span, program.centred, options)
     try:
         best, proof, finished, ending = search_margins(programs, program.allowed_gap(options.tolerance) / 2)
     except ArithmeticError as cause:
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
     clock = time.perf_counter()
-    certificate = _certified(program, programs, best, proof)
+    certificate = certify_design(program, best.point.matrix, within(program, best.margins), proof)
     return Found(
         certificate=certificate,
         finished=finished,
         message=ending,
-        detail=ending,
         iterations=programs.solved,
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
     )
-
-
-def _certified(
-    program: EnvelopeDesign, programs: MarginPrograms, best: Ascent, proof: BoxProof
-) -> EnvelopeDesignCertificate:
-    """The best certificate of the margins that were found, the last program solved a little more strictly."""
-    span = program.span
-    certificates = [certify_design(program, best.point.matrix, within(program, best.margins), proof)]
-    for stricter in STRICTER:
-        if certificates[-1].repair.theta <= LARGEST_MIXING:
-            break
-        ratio, delta = span.ratio * (1 - stricter), span.delta * (1 - stricter)
-        margins = np.clip(best.margins, 0.0, max(0.0, (ratio - 1) / (1 - delta)))
-        margins = within(program, np.minimum(margins, span.largest))
-        try:
-            point = programs.solve(ratio - margins, margins, delta=delta)
-        except ArithmeticError:
-            continue
-        certificates.append(certify_design(program, point.matrix, margins, proof))
-    return max(certificates, key=lambda found: found.value if program.maximised else -found.value)
 
 
 def certify_design(
@@ -101,7 +81,7 @@ def certify_design(
         epsilon=program.epsilon,
         delta=program.delta,
         margins=margins,
-        table=program.plain.table,
+        table=program.table,
         maximised=program.maximised,
         proof=proof,
         repair=fixed.change,
@@ -137,11 +117,9 @@ def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) ->
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
     _, found, *_ = worst_failure(audited, options)
     assert found is not None
-    closed = np.asarray(
-        (audited.exact.gains(min(program.epsilon, program.prior.max_leakage)) <= 0).all(axis=1)
-    )
-    margins = 1 / np.maximum(found, OPEN_ROW)
-    return within(program, np.where(closed, 0.0, margins))
+    gains = audited.exact.gains(min(program.epsilon, program.prior.max_leakage))
+    open_ = (gains > 0).any(axis=1)
+    return within(program, np.where(open_, 1 / np.maximum(found, OPEN_ROW), 0.0))
 
 
 def within(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
@@ -153,11 +131,11 @@ def _certify(
     program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[EnvelopeDesignCertificate]:
     """Repaired with the margins of its worst post-processing; nothing but the largest gain bounds it."""
-    check_shape(program, matrix)
+    check_shape(matrix, program.table, "the mechanism")
     if multipliers is not None:
         raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")
     margins = margins_of(program, matrix, Options(FOREVER, program.tolerance))
-    return certified(certify_design(program, matrix, margins, trivial_proof(program.gains)))
+    return certified(certify_design(program, matrix, margins, trivial_proof(program.centred)))
 
 
 QUESTION = Question(

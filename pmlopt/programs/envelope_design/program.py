@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from functools import cached_property
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative, probability
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.errors import PrivacyError, ProgramError, UtilityError
+from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import LinearUtility
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.margins import MarginRange
-from pmlopt.programs.linear.program import LinearDesign, linear_design
-from pmlopt.programs.program import Declaration, Program, problem_of
-
-if TYPE_CHECKING:
-    import cvxpy as cp
+from pmlopt.programs.linear.columns import Listed
+from pmlopt.programs.linear.program import Expectation, bounded
+from pmlopt.programs.program import Declaration, problem_of
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class EnvelopeDesign(Program[EnvelopeDesignCertificate]):
+class EnvelopeDesign(Expectation[EnvelopeDesignCertificate]):
     """The best expected gain or loss of a mechanism whose envelope at delta is at most epsilon.
 
     The condition is not convex. For fixed margins s it is: `problem` is the linear program over
@@ -33,7 +31,8 @@ class EnvelopeDesign(Program[EnvelopeDesignCertificate]):
     the design within PML(epsilon). `solve` searches for the best margins.
 
     Attributes:
-        plain: the design within PML(epsilon), which meets the condition.
+        prior, utility, outputs: what it was declared from.
+        table: (N, M) the gain or loss on the labels, in the person's units.
         epsilon: in nats.
         delta: the probability.
         margins: (N, 1) the parameter of `problem`.
@@ -49,51 +48,29 @@ class EnvelopeDesign(Program[EnvelopeDesignCertificate]):
         0.191536
     """
 
-    plain: LinearDesign
+    prior: Prior
+    utility: LinearUtility
+    outputs: tuple[Label, ...]
+    table: FloatArray
     epsilon: float
     delta: float
     margins: cp.Parameter
     span: MarginRange
 
-    @property
-    def prior(self) -> Prior:
-        """The N letters."""
-        return self.plain.prior
-
-    @property
-    def outputs(self) -> tuple[Label, ...]:
-        """The M labels."""
-        return self.plain.outputs
-
-    @property
-    def utility(self) -> LinearUtility:
-        """The expected gain or loss."""
-        return self.plain.utility
+    @cached_property
+    def columns(self) -> Listed:  # type: ignore[override]
+        """The letters under PML(epsilon), which is enough for the condition."""
+        return Listed(self.prior, PML(self.epsilon))
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """The letters of the prior and the outputs."""
-        return self.plain.sides
-
-    @property
-    def maximised(self) -> bool:
-        """Whether more of the utility is better."""
-        return self.plain.maximised
-
-    @property
-    def scale(self) -> float:
-        """The most that the choice of outputs can change the expected utility."""
-        return self.plain.scale
+        return self.prior.labels, self.outputs
 
     @property
     def mechanism(self) -> cp.Variable:
         """The (N, M) variable of the mechanism matrix."""
         return self.variables["mechanism"]
-
-    @cached_property
-    def gains(self) -> FloatArray:
-        """(N, M) the table with the sign that makes more better, less what no choice of outputs changes."""
-        return self.plain.centred
 
     def __repr__(self) -> str:
         return f"<EnvelopeDesign within {self.epsilon:g} nats but for {self.delta:g}>"
@@ -133,48 +110,39 @@ def envelope_design(
         array([[1.      , 0.      ],
                [0.957682, 0.042318]])
     """
-    import cvxpy as cp
-
     known = as_prior(prior)
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     failure = probability(delta)
     if not isinstance(utility, LinearUtility):
         raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
     labels = outputs_of(known.labels, utility.columns, outputs)
-    plain = linear_design(known, PML(level), utility, labels)
-    span = MarginRange.of(known, level, failure)
     margins = cp.Parameter((known.size, 1), nonneg=True, value=np.zeros((known.size, 1)), name="margins")
-    return EnvelopeDesign(
-        declare=partial(_declaration, plain, span, margins),
-        plain=plain,
+    program = EnvelopeDesign(
+        declare=lambda: _declaration(program),
+        prior=known,
+        utility=utility,
+        outputs=labels,
+        table=bounded(utility.table(known.labels, labels)),
         epsilon=level,
         delta=failure,
         margins=margins,
-        span=span,
+        span=MarginRange.of(known, level, failure),
     )
+    return program
 
 
-def _declaration(plain: LinearDesign, span: MarginRange, margins: cp.Parameter) -> Declaration:
-    import cvxpy as cp
-
-    mechanism = cp.Variable(plain.table.shape, nonneg=True, name="mechanism")
-    law = cp.Variable((1, plain.table.shape[1]), nonneg=True, name="output_law")
+def _declaration(program: EnvelopeDesign) -> Declaration:
+    span, margins = program.span, program.margins
+    mechanism = cp.Variable(program.table.shape, nonneg=True, name="mechanism")
+    law = cp.Variable((1, len(program.outputs)), nonneg=True, name="output_law")
     bad = cp.Variable(law.shape, nonneg=True, name="bad")
     variables = {"mechanism": mechanism, "output_law": law, "bad": bad}
-    whole = np.full((plain.prior.size, 1), span.ratio)
     constraints = {
         "rows": cp.sum(mechanism, axis=1) == 1,
         "output_law": span.pmf[None, :] @ mechanism == law,
-        "ratios": mechanism <= whole @ law - margins @ law + margins @ bad,
+        "ratios": mechanism <= np.full(margins.shape, span.ratio) @ law - margins @ law + margins @ bad,
         "failure": cp.sum(bad) <= span.delta,
     }
-    sense = cp.Maximize if plain.maximised else cp.Minimize
-    sign = 1.0 if plain.maximised else -1.0
-    gain = cp.sum(cp.multiply(sign * span.pmf[:, None] * plain.centred, mechanism))
-    return Declaration(problem_of(sense(gain + plain.constant), constraints), variables, constraints)
-
-
-def check_shape(program: EnvelopeDesign, matrix: FloatArray) -> None:
-    """Raise a ProgramError where a mechanism has another shape than those of the program."""
-    if matrix.shape != program.gains.shape:
-        raise ProgramError(f"the mechanism has shape {matrix.shape}; the program needs {program.gains.shape}")
+    sense = cp.Maximize if program.maximised else cp.Minimize
+    gain = cp.sum(cp.multiply(span.pmf[:, None] * program.centred, mechanism))
+    return Declaration(problem_of(sense(program.of_gain(gain)), constraints), variables, constraints)

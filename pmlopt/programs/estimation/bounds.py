@@ -5,18 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.loaded_later import cp
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.estimation.columns import ColumnCone, DesignColumns
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 COMPILE_SECONDS = 5e-7
 """Seconds that cvxpy takes to compile an entry of a quadratic form, roughly."""
@@ -164,8 +161,6 @@ def relaxed(
             regular, and with quadratic forms of size one, the numbers of the program are near one.
         options: the seconds, and the tolerance.
     """
-    import cvxpy as cp
-
     compiling = COMPILE_SECONDS * sum(cone.count * len(cone.mean) ** 2 for cone in cones)
     sizes, axes = np.linalg.eigh(information)
     root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
@@ -200,8 +195,6 @@ def _solved(
 
     Without what it has `gained` Z is kept up to a factor.
     """
-    import cvxpy as cp
-
     n, whole = len(p), z.is_symmetric()  # a workload's Z is not declared so
     pi = cp.Variable((n, 1))
     cost = cp.sum(cp.multiply(np.linalg.solve(root, np.ones(n)), pi[:, 0]))
@@ -228,8 +221,6 @@ def _form(
     cone: ColumnCone, root: FloatArray, pi: cp.Variable
 ) -> tuple[cp.Variable, FloatArray, cp.Expression]:
     """The weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
-    import cvxpy as cp
-
     n, m = cone.letters, len(cone.mean)
     basis = np.eye(m)
     basis[:n, :n] = root
@@ -244,8 +235,6 @@ def _form(
 
 def _below(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
     """S, where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
-    import cvxpy as cp
-
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
     if whole:
         return (form + form.T) / 2 - into @ z @ into.T

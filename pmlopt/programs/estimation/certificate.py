@@ -13,7 +13,7 @@ from pmlopt.core.records import Shape
 from pmlopt.model.utility import EstimationError
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.certificate import RATIONAL, Claim
-from pmlopt.programs.claims import bound_claim, gap_claim, no_bound, value_claim
+from pmlopt.programs.claims import bound_claim, gap_claim, value_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import design_columns
@@ -36,6 +36,7 @@ class EstimationCertificate(DesignCertificate):
     """
 
     kind: ClassVar[str] = "estimation"
+    flat = False
 
     criterion: Criterion
     workload: Annotated[FloatArray, Shape("L", "N")]
@@ -43,27 +44,20 @@ class EstimationCertificate(DesignCertificate):
     columns: int | None
     products: tuple[FloatArray, ...] = ()
 
-    @property
-    def flat(self) -> bool:
-        return False
-
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a design for estimation, its extreme columns listed again."""
         utility = EstimationError(self.workload if self.criterion == "A" else None, self.criterion)
         value = utility.value(self.prior, self.mechanism)
         rounding = 1e-9 * max(1.0, abs(self.value))
-        found = (
-            *self.level_checks,
-            value_claim(self.value, value, rounding),
-            gap_claim(self, rounding, False),
-        )
+        found: tuple[Claim, ...] = (*self.level_checks, value_claim(self.value, value, rounding))
+        found = (*found, gap_claim(self, rounding, False))
         if self.criterion == "D" and not np.array_equal(self.workload, utility.combinations(self.prior)):
             text = "the criterion D is of all frequencies, and not of another workload"
             found = (*found, Claim("workload", False, RATIONAL, text))
         if self.multipliers is None:
             if self.bound == 0.0 and self.criterion == "A":
                 return (*found, Claim("bound", True, RATIONAL, "no error is negative", 0.0, 0.0))
-            return (*found, no_bound(self, False))
+            return (*found, bound_claim(self.bound, None, False))
         slack = rounding_of(self.prior.size, abs(self.bound))
         proved = self._proved_bound(Proof(self.sensitivities, self.multipliers, self.products))
         return (*found, bound_claim(self.bound, proved + slack, False))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import linalg, optimize
 from pmlopt.programs.estimation.bounds import Proof, relaxed
 from pmlopt.programs.estimation.columns import MOST_LETTERS_RELAXED, with_constant
 from pmlopt.programs.estimation.fewer_outputs import fewest, merged, thinned
@@ -95,7 +96,8 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     count = columns.inner.shape[1]
     few = FIRST_LISTED * len(p) if listed else FEW_SEARCHED
     inner = _drawn(columns.inner, count if count <= FEW or (large and not listed) else few)
-    kept = inner[:, _spanning(inner)]
+    # columns from which all others follow, and the constant, the first: with them J can be regular
+    kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
     proof = None if listed else _by_moments(program)
     bound = objective.nothing if proof is None else objective.proved(columns, proof)
     finished, steps, last = False, 0, math.inf
@@ -138,12 +140,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
 
 
 def _worth_adding(
-    program: EstimationDesign,
-    inner: FloatArray,
-    z: FloatArray,
-    pi: FloatArray,
-    allowed: float,
-    clock: Clock,
+    program: EstimationDesign, inner: FloatArray, z: FloatArray, pi: FloatArray, allowed: float, clock: Clock
 ) -> FloatArray:
     """(N, K) columns that are new and lower the error most, from the list or by a search."""
     columns, n = program.columns, program.prior.size
@@ -208,14 +205,6 @@ def _drawn(columns: FloatArray, size: int) -> FloatArray:
     return columns
 
 
-def _spanning(columns: FloatArray) -> IntArray:
-    """Columns from which all others follow, and the constant, the first: with them J can be regular."""
-    from scipy.linalg import qr
-
-    order = qr(columns, mode="r", pivoting=True)[1]
-    return np.asarray(np.unique(np.append(0, order[: len(columns)])))
-
-
 def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: Clock) -> Weights:
     """The best weights of columns from equal ones, or, where that ends outside, from a point inside.
 
@@ -253,10 +242,8 @@ def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
 
 def _inside(columns: FloatArray) -> FloatArray:
     """Weights that make the constant, the least of them as large as it can be: a linear program."""
-    from scipy.optimize import linprog
-
     n, count = columns.shape
-    solved = linprog(
+    solved = optimize.linprog(
         np.append(np.zeros(count), -1.0),  # q = r + s, r >= 0, and s is maximised
         A_eq=np.column_stack([columns, columns.sum(axis=1)]),
         b_eq=np.ones(n),

@@ -12,6 +12,7 @@ import numpy as np
 from highspy import Highs
 
 from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
@@ -121,8 +122,7 @@ def _of_staircase(p: FloatArray, family: Staircase) -> ColumnCone:
     rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
     rows[n : 2 * n, :n], rows[n : 2 * n, n] = base * p - np.eye(n), slope
     rows[2 * n, n] = 1.0
-    highest = min(base + slope, 1 / float(p.min()))
-    return ColumnCone(n, rows, np.append(p, 0.0), n * highest**2 + 1)
+    return ColumnCone(n, rows, np.append(p, 0.0), n * min(base + slope, 1 / float(p.min())) ** 2 + 1)
 
 
 def _of_ratios(p: FloatArray, ratios: Ratios) -> ColumnCone:
@@ -285,8 +285,7 @@ class BoxSearch(ColumnSearch):
     def _along_edges(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
         """(K, N) each column at the end of its best edge: mass goes between one letter and that between."""
         low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
-        inside = np.minimum(columns - low, high - columns)
-        middle = inside.argmax(axis=1)  # the letter between
+        middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
         mass, value = p[middle][:, None], columns[rows, middle][:, None]
         rises = columns < (low + high) / 2
         room = np.where(rises, high - columns, columns - low) * p
@@ -295,9 +294,8 @@ class BoxSearch(ColumnSearch):
         step[rows, middle] = 0.0
         slope = columns @ form
         along = slope / p - slope[rows, middle][:, None] / mass
-        square = (
-            np.diag(form) / p**2 - 2 * form[middle] / (p * mass) + np.diag(form)[middle][:, None] / mass**2
-        )
+        own = np.diag(form)
+        square = own / p**2 - 2 * form[middle] / (p * mass) + own[middle][:, None] / mass**2
         cost = pi / p - pi[middle][:, None] / mass
         best = (2 * step * along + step**2 * square - step * cost).argmax(axis=1)
         moved, change = columns.copy(), step[rows, best]
@@ -315,8 +313,6 @@ class ProgramSearch(ColumnSearch):
 
     @cached_property
     def _solver(self) -> Highs:
-        from scipy import sparse
-
         rows, columns = self.cone.rows.shape
         system = sparse.csc_array(np.vstack([self.cone.rows, self.cone.mean]))
         model = highs.columnwise(
@@ -459,7 +455,5 @@ def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
 def with_constant(p: FloatArray, batches: Sequence[Batch]) -> tuple[FloatArray, FloatArray]:
     """The constant and columns of mean one, as they are and a little inside of the requirement."""
     constant = np.ones((len(p), 1))
-    return (
-        np.hstack([constant, *(batch.lifts(p) for batch in batches)]),
-        np.hstack([constant, *(batch.lifts(p, MARGIN) for batch in batches)]),
-    )
+    exact, inner = ([batch.lifts(p, share) for batch in batches] for share in (0.0, MARGIN))
+    return np.hstack([constant, *exact]), np.hstack([constant, *inner])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import optimize
 from pmlopt.programs.program import MethodError
 
 TRIED = 8
@@ -19,8 +20,6 @@ def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
     `sum_y q[y] lam_y lam_y' = J` for the columns lam_y of mean one is a linear program in q >= 0, of which a
     vertex has no more columns than equations; J p = 1 are the rows. The matrix itself where none is found.
     """
-    from scipy.optimize import linprog
-
     q = p @ matrix
     lifts = matrix / q
     pairs = np.triu_indices(len(p))
@@ -28,7 +27,9 @@ def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
     products = products[products.any(axis=1)]  # some letters may share no output
     scale = np.abs(products).max(axis=1, keepdims=True)
     costs = np.random.default_rng(0).random(len(q))  # any vertex will do
-    solved = linprog(costs, A_eq=products / scale, b_eq=(products @ q) / scale[:, 0], method="highs-ds")
+    solved = optimize.linprog(
+        costs, A_eq=products / scale, b_eq=(products @ q) / scale[:, 0], method="highs-ds"
+    )
     if solved.x is None:
         return matrix
     scaled = (lifts * solved.x)[:, solved.x * lifts.max(axis=0) > 1e-12]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.solvers.outcome import FOREVER, Clock
+from pmlopt.solvers.outcome import Clock
 
 MAX_ITERATIONS = 120
 """Newton steps after which the point in hand is returned; usual are 15 to 40."""
@@ -38,12 +38,7 @@ class Weights:
 
 
 def best_weights(
-    columns: FloatArray,
-    wanted: FloatArray,
-    criterion: Criterion,
-    start: FloatArray,
-    gap: float,
-    clock: Clock = FOREVER,
+    columns: FloatArray, wanted: FloatArray, criterion: Criterion, start: FloatArray, gap: float, clock: Clock
 ) -> Weights:
     """Weights at which the error is within a gap of the least that these columns reach.
 
@@ -58,12 +53,8 @@ def best_weights(
     root = np.linalg.cholesky((columns * start) @ columns.T)
     turned = np.linalg.solve(root, wanted.T).T
     unit = 1.0 if criterion == "D" else float((turned**2).sum())
-    path = _CentralPath(
-        np.linalg.solve(root, columns),
-        np.linalg.solve(root, np.ones(len(columns))),
-        None if criterion == "D" else turned / np.sqrt(unit),
-        start,
-    )
+    inside, target = np.linalg.solve(root, columns), np.linalg.solve(root, np.ones(len(columns)))
+    path = _CentralPath(inside, target, None if criterion == "D" else turned / np.sqrt(unit), start)
     iterations, converged = 0, False
     while iterations < MAX_ITERATIONS and not converged:
         iterations += 1
@@ -97,8 +88,7 @@ class _CentralPath:
         self.gains, self.curvature = found
         self.pi = np.asarray(np.linalg.lstsq(columns.T, self.gains, rcond=None)[0])
         slack = columns.T @ self.pi - self.gains
-        level = max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max()))
-        self.z = np.maximum(slack, 0.1 * level)
+        self.z = np.maximum(slack, 0.1 * max(float(np.abs(slack).max()), 1e-3 * float(self.gains.max())))
 
     @property
     def dual(self) -> FloatArray:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import optimize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
@@ -74,24 +75,19 @@ def information_of(p: FloatArray, matrix: FloatArray) -> FloatArray:
 
 def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
     """(N,) the pi of the least sum with `<pi, lam> >= |Z' lam|^2` for all columns: a linear program."""
-    from scipy.optimize import linprog
-
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
     size = float(heights.max())
-    solved = linprog(
+    solved = optimize.linprog(
         np.ones(len(columns)), A_ub=-columns.T, b_ub=-heights / size, bounds=(None, None), method="highs"
     )
-    if solved.x is None:
-        return np.full(len(columns), 0.0)
-    return np.asarray(solved.x * size)
+    return np.zeros(len(columns)) if solved.x is None else np.asarray(solved.x * size)
 
 
 def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     """The least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
     frequencies = program.criterion == "A" and np.array_equal(program.workload, np.eye(len(p)))
-    formulas = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}
-    formula = formulas.get(type(privacy))
+    formula = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}.get(type(privacy))
     if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
         return None
     assert isinstance(privacy, LDP | PML)
@@ -103,8 +99,6 @@ def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
         return None
     return ClosedForm(formula.__name__, known, value - known)
 
-
-INTERIOR_POINT = "interior-point"
 
 SEMIDEFINITE = ("clarabel", "scs")
 """The solvers of cvxpy that take the program as it is declared."""
@@ -132,6 +126,7 @@ def _certified(
         certificate=certificate,
         finished=found.finished,
         message=found.message,
+        detail="",
         iterations=found.iterations,
         solve_seconds=clock - begin,
         certify_seconds=time.perf_counter() - clock,
@@ -163,8 +158,8 @@ def _certify(
         raise MechanismError(f"the matrix has {len(matrix)} rows for {program.prior.size} letters")
     proof = None
     if multipliers is not None and program.columns.complete:
-        z = program.objective.sensitivities(information_of(program.prior.pmf, matrix))
-        proof = Proof(z, multipliers)
+        information = information_of(program.prior.pmf, matrix)
+        proof = Proof(program.objective.sensitivities(information), multipliers)
     certificate = certify_estimation(program, matrix, proof, NOISE_THRESHOLD)
     return certified(certificate, known_error(program, certificate.value))
 
@@ -185,7 +180,7 @@ QUESTION = Question(
     EstimationDesign,
     (
         Method(
-            INTERIOR_POINT,
+            "interior-point",
             "extreme columns, weighed as they are needed; too many to list are searched, and bounded by a "
             "relaxation",
             partial(_certified, generate),

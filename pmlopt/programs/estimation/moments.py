@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import optimize
 from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import ColumnCone
 
@@ -94,7 +95,6 @@ class MomentProblem:
 
     def best(self) -> tuple[FloatArray, Moments] | None:
         """The weights at which the bound is largest, as far as the search goes, and the moments there."""
-        from scipy.optimize import minimize, minimize_scalar
 
         def at(logs: FloatArray) -> tuple[float, FloatArray]:
             found = self.at(np.exp(np.clip(logs, -300, 300)))
@@ -103,12 +103,13 @@ class MomentProblem:
             return -found.value, -found.slopes * np.exp(logs)
 
         start, worst = np.log(self.objective.p), 1e300
-        size = minimize_scalar(lambda size: at(start + size)[0], bounds=(-30, 30), method="bounded").x
+        scaled = optimize.minimize_scalar(lambda by: at(start + by)[0], bounds=(-30, 30), method="bounded")
+        size = scaled.x
         first = self.at(np.exp(start + size))
         if first is None:
             return None
         worst = abs(first.value) * 10 + 1e3
-        ending = minimize(at, start + size, jac=True, method="L-BFGS-B", options={"ftol": 1e-11})
+        ending = optimize.minimize(at, start + size, jac=True, method="L-BFGS-B", options={"ftol": 1e-11})
         weights = np.exp(np.clip(ending.x, -300, 300))
         found = self.at(weights)
         return None if found is None else (weights, found)

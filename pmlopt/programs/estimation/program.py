@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of, whole
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
@@ -18,9 +18,6 @@ from pmlopt.programs.estimation.bounds import Objective
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.estimation.columns import DesignColumns, design_columns
 from pmlopt.programs.program import Declaration, problem_of
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -64,8 +61,6 @@ class EstimationDesign(Design[EstimationCertificate]):
     @property
     def mechanism(self) -> cp.Expression:
         """(N, K) the columns times their weights."""
-        import cvxpy as cp
-
         weights = cp.reshape(self.variables["weights"], (1, self.columns.inner.shape[1]), order="C")
         return cp.multiply(self.columns.inner, np.ones((self.prior.size, 1)) @ weights)
 
@@ -84,13 +79,6 @@ class EstimationDesign(Design[EstimationCertificate]):
         exact, inner = self.columns.exact, self.columns.inner
         share = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
         return self.scale * (8 * min(share, 1e-6) + rounding_of(self.prior.size**2, 64.0))
-
-    def with_constraints(self, **constraints: cp.Constraint) -> EstimationDesign:
-        """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
-        raise ProgramError(
-            "a design for estimation takes no constraints of your own: its outputs are not known before it "
-            "is solved"
-        )
 
 
 def estimation_design(
@@ -126,8 +114,6 @@ def estimation_design(
 def _declaration(
     columns: FloatArray, p: FloatArray, workload: FloatArray, criterion: Criterion
 ) -> Declaration:
-    import cvxpy as cp
-
     n, k = columns.shape
     weights = cp.Variable(k, nonneg=True, name="weights")
     squares = (columns[:, None, :] * columns[None, :, :]).reshape(n * n, k)

@@ -53,8 +53,7 @@ def integers(matrix: FloatArray) -> Any:
     whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
     occurring = exponents[matrix != 0]
     lowest = int(occurring.min()) if occurring.size else 0
-    shifts = np.where(matrix != 0, exponents - lowest, 0).astype(object)
-    return whole << shifts
+    return whole << np.where(matrix != 0, exponents - lowest, 0).astype(object)
 
 
 KEPT_POWERS = 32_768
@@ -81,9 +80,7 @@ def power_above(exponent: float) -> Fraction:
         >>> power_above(0.0), power_above(1.0) > power_below(1.0)
         (Fraction(1, 1), True)
     """
-    if exponent == 0:
-        return Fraction(1)
-    return Fraction(_DIGITS.next_plus(_DIGITS.exp(Decimal(exponent))))
+    return Fraction(_DIGITS.next_plus(_DIGITS.exp(Decimal(exponent)))) if exponent else Fraction(1)
 
 
 def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
@@ -94,8 +91,7 @@ def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> boo
     """
     weights = np.array(prior.weights, dtype=object)
     occurring = matrix[:, matrix.max(axis=0) > 0]  # a column of zeros adds nothing to any bound
-    own = privacy.for_prior(prior)
-    return bool(np.all(own.excess(weights, integers(occurring), power_below) <= 0))
+    return bool(np.all(privacy.for_prior(prior).excess(weights, integers(occurring), power_below) <= 0))
 
 
 def rows_are_exact(matrix: FloatArray) -> bool:

@@ -101,8 +101,7 @@ class Floor:
     def _room(self) -> float:
         """`unit` over the power of two by which the largest entry is of size 1: nothing underflows."""
         short = self.columns.of_pairs(self._best) - self._signed
-        constants = self.columns.means(np.where(self.allowed, short, np.inf))
-        room = float(constants.min())
+        room = float(self.columns.means(np.where(self.allowed, short, np.inf)).min())
         if not math.isfinite(room):
             room = float(self.columns.masses @ self.columns.largest(np.where(self.allowed, short, 0)))
         return room or 1.0
@@ -274,15 +273,13 @@ def largest_share(
     return min(most / total if over is None else most, number(1))
 
 
-def _law(
-    laws: FloatArray | None, output: int, letters: BoolArray, over: PriorSet
-) -> tuple[FloatArray, float]:
+def _law(laws: FloatArray | None, output: int, among: BoolArray, over: PriorSet) -> tuple[FloatArray, float]:
     """What is given of a prior for an output with its sum, or the prior under which it leaks most."""
-    law = np.zeros(len(letters)) if laws is None else np.maximum(laws[:, output], 0.0)
+    law = np.zeros(len(among)) if laws is None else np.maximum(laws[:, output], 0.0)
     size = float(law.sum())
     if np.isfinite(law).all() and np.isfinite(size) and size > 0:
         return law, size
-    return over.worst_prior(letters.astype(np.float64)), 1.0
+    return over.worst_prior(among.astype(np.float64)), 1.0
 
 
 def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
@@ -297,11 +294,7 @@ def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
 
 
 def least_level(
-    prior: Prior,
-    allowed: BoolArray,
-    floor: Floor | None,
-    multipliers: Multipliers,
-    over: PriorSet | None = None,
+    prior: Prior, allowed: BoolArray, floor: Floor | None, proof: Multipliers, over: PriorSet | None = None
 ) -> float:
     """A PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
 
@@ -312,7 +305,7 @@ def least_level(
         prior: N letters.
         allowed: (N, M) pairs that may occur.
         floor: on the expected gain, or None.
-        multipliers: those that are not finite prove nothing.
+        proof: those that are not finite prove nothing.
         over: the set of priors that the level is over, where there is no floor; else None.
 
     Source: [song2026worstcase, eq. (10)], by Farkas' lemma.
@@ -323,32 +316,29 @@ def least_level(
         >>> round(np.exp(least_level(Prior([0.6, 0.2, 0.2]), allowed, None, y)).item(), 9)
         2.0
     """
-    if not multipliers.finite:
+    if not proof.finite:
         return 0.0
     if over is not None or allowed.size <= EXACT_ENTRIES:
-        above = float(largest_share(prior, allowed, floor, multipliers, over)) * (1 + 2.0**-50)
+        above = float(largest_share(prior, allowed, floor, proof, over)) * (1 + 2.0**-50)
         return max(0.0, -math.log(min(1.0, above))) if above > 0 else math.inf
-    return least_level_of(Listed(prior, PML(0.0)), allowed, floor, multipliers)
+    return least_level_of(Listed(prior, PML(0.0)), allowed, floor, proof)
 
 
-def least_level_of(
-    columns: Columns, allowed: BoolArray, floor: Floor | None, multipliers: Multipliers
-) -> float:
+def least_level_of(columns: Columns, allowed: BoolArray, floor: Floor | None, proof: Multipliers) -> float:
     """`least_level` in floats, on listed letters or on orbits, where y is (L,)."""
-    if not multipliers.finite:
+    if not proof.finite:
         return 0.0
-    y = multipliers.rows
+    y = proof.rows
     worth, sizes = (np.broadcast_to(columns.of_pairs(one), allowed.shape) for one in (y, np.abs(y)))
     least, size = float(columns.masses @ y), float(columns.masses @ np.abs(y))
     if floor is not None:
-        weight = max(multipliers.floor, 0.0)
+        weight = max(proof.floor, 0.0)
         gains = np.where(allowed, weight * floor.gains, 0.0)
         worth, least = worth + gains, least + weight * (floor.least - floor.rounding)
         size, sizes = size + weight * abs(floor.least), sizes + np.abs(gains)
     # what rounding may have taken off each of them, and off the sums, in proportion to what went into it
     share, largest = rounding_of(columns.terms, 1.0), 0.0
-    above = worth + share * (sizes + size) - least
-    parts = zip(columns.parts(above), columns.parts(allowed), strict=True)
+    parts = zip(columns.parts(worth + share * (sizes + size) - least), columns.parts(allowed), strict=True)
     for (p, over), (_, may) in parts:
         order = np.argsort(np.where(may, -over, np.inf), axis=0, kind="stable")
         masses = np.where(np.take_along_axis(may, order, axis=0), p[order], 0.0)
@@ -394,12 +384,11 @@ class _Least(RequirementCertificate):
         sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(1.0, value)
         text = f"the level of the mechanism is {value:.12g}"
         text = text if sharp else f"{text}, it is said, and it is {level:.12g}"
-        proved = max(0.0, self.proved_again())
         return (
             *self.level_checks,
             *self._demands(),
             Claim("value", sharp, FLOATS, text, value, level),
-            bound_claim(self.bound, proved, False, self._arithmetic_of_bound),
+            bound_claim(self.bound, max(0.0, self.proved_again()), False, self._arithmetic_of_bound),
             gap_claim(self, 1e-15 * max(1.0, value), False),
         )
 

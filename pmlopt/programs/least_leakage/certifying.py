@@ -103,9 +103,8 @@ def _best(
     exact = cleaned(program, lifts)
     if exact is None:
         raise MechanismError("the matrix does not meet the demands, not even roughly")
-    bound, best = max(
-        ((program_level(program, proof), proof) for proof in proofs), key=lambda found: found[0]
-    )
+    tried = ((program_level(program, proof), proof) for proof in proofs)
+    bound, best = max(tried, key=lambda found: found[0])
     return exact, bound, best
 
 

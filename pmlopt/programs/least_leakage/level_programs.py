@@ -10,6 +10,7 @@ import highspy
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import PML
 from pmlopt.model.utility import ExpectedGain
@@ -72,10 +73,8 @@ class LevelProgram:
         mass = np.ones(m) if self._set is not None else np.bincount(self._output, p * self._unit, m)
         mass = np.where(mass > 0, mass, 1.0)
         levels = n + k + m * self._size[4] + np.arange(m)
-        self.model = MovingModel(
-            self._model(levels, peak, p * self._unit / mass[self._output]),
-            MovingPart(levels, self._peaks, np.zeros(m), peak / mass),
-        )
+        moving = MovingPart(levels, self._peaks, np.zeros(m), peak / mass)
+        self.model = MovingModel(self._model(levels, peak, p * self._unit / mass[self._output]), moving)
 
     def _losses(self, p: FloatArray) -> tuple[FloatArray, float]:
         """(K,) what each pair takes from the expected gain, and how much the floor allows in all."""
@@ -86,8 +85,6 @@ class LevelProgram:
 
     def _model(self, levels: IntArray, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
         """Columns: entries, largest entries, d, shortfalls. Rows: sums, largest entries, set, levels."""
-        from scipy import sparse
-
         n, m, k, count, _ = self._size
         short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
         entry, shorts, total = np.arange(k), k + m + m * count + np.arange(n), int(levels[-1]) + 1
@@ -115,8 +112,6 @@ class LevelProgram:
 
     def _of_set(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
         """What the set of priors brings: the columns in its coordinates, and d in these and in the levels."""
-        from scipy import sparse
-
         assert self._set is not None
         n, m, k, _, size = self._size
         each, part = np.nonzero(self._set.parts[self._letter] != 0)
@@ -224,9 +219,7 @@ class MassWithin:
         costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
         task = Task(prior, costs, scale, block, allowed, short=True)
         with one_thread():
-            ending = minimise(
-                task, centre(task), lambda point: point.gap, MASS_TOLERANCE / scale, clock=clock
-            )
+            ending = minimise(task, centre(task), lambda one: one.gap, MASS_TOLERANCE / scale, clock=clock)
         self.iterations += ending.iterations
         point = ending.point
         matrix, _ = point.parts(task.allowed, task.hinged)

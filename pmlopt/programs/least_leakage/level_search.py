@@ -13,7 +13,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.least_leakage.certificate import Multipliers, largest_share
 from pmlopt.programs.least_leakage.certifying import best_allowed, cleaned, program_level
 from pmlopt.programs.least_leakage.level_programs import GainWithin, LevelProgram, MassWithin
-from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
+from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage, least_leakage_on
 from pmlopt.solvers.outcome import TIME, Clock, Options
 from pmlopt.solvers.two_sided_search import MET, Answer, Search
 
@@ -164,7 +164,8 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
     """
     before = None
     if program.floor is not None and not program.allowed.all():
-        before = search_level(program.pairs_alone, program.spread, options)
+        pairs_alone = least_leakage_on(program.prior, program.allowed, program.outputs, program.over)
+        before = search_level(pairs_alone, program.spread, options)
         if options.clock.late:
             return replace(before, matrix=start)
     levels = cache(lambda: LevelProgram(program))
@@ -202,11 +203,7 @@ def decide(level: float | None, program: LeastLeakage, start: FloatArray | None,
 
 
 def _search(
-    family: Family,
-    start: FloatArray | None,
-    options: Options,
-    before: Found | None = None,
-    share: float = 1.0,
+    family: Family, start: FloatArray | None, options: Options, before: Found | None = None, share: float = 1
 ) -> Search[FloatArray, Multipliers]:
     """The search from what is known; it ends at some more than the usual share of the tolerance."""
     program = family.program
@@ -214,8 +211,7 @@ def _search(
     known = [start, None if before is None else before.matrix]
     known += [program.spread] if program.floor is not None and before is None else []
     starts = [found for one in known if one is not None and (found := family.witness(one)) is not None]
-    enough = share * SEARCH_TOLERANCE_SHARE * options.tolerance
-    return Search(family, starts, proofs, enough, options.clock)
+    return Search(family, starts, proofs, share * SEARCH_TOLERANCE_SHARE * options.tolerance, options.clock)
 
 
 def _found(

@@ -18,8 +18,8 @@ from pmlopt.programs.least_leakage.certificate import LevelCertificate, Multipli
 from pmlopt.programs.least_leakage.certifying import certify_level, certify_symmetric_level, lifted
 from pmlopt.programs.least_leakage.level_search import Searching, invert, search_level, support_multipliers
 from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLeakage
-from pmlopt.programs.program import Found, Method, MethodError, Question, certified, uncertified
-from pmlopt.solvers.outcome import Options
+from pmlopt.programs.program import Found, Method, MethodError, Question, certified, check_shape, uncertified
+from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 NEGLIGIBLE_GAP = 1e-9
 """A closed form counts as optimal when its level is above the bound by no more nats than this."""
@@ -34,11 +34,7 @@ Certifying = Callable[[Any, FloatArray, list[Multipliers]], C]
 
 
 def searched(
-    search: Searching,
-    certify: Certifying[C],
-    program: LeastLeakage,
-    options: Options,
-    start: FloatArray | None,
+    search: Searching, prove: Certifying[C], program: LeastLeakage, options: Options, start: FloatArray | None
 ) -> Found[C]:
     """Search over the level, with a program at each, and certify both ends by its multipliers."""
     begin = time.perf_counter()
@@ -46,12 +42,11 @@ def searched(
     if found.matrix is None:
         raise MethodError(f"no mechanism was found: {found.ending}. Allow more time")
     clock = time.perf_counter()
-    certificate = certify(program, found.matrix, [found.proof])
+    certificate = prove(program, found.matrix, [found.proof])
     return Found(
         certificate=certificate,
         finished=found.finished,
         message=found.ending,
-        detail=found.ending,
         iterations=found.iterations,
         warm_started=start is not None,
         solve_seconds=clock - begin,
@@ -65,7 +60,7 @@ SMALL_MASKS = 9_000
 """The same where pairs alone are asked for: the interior point then needs three times as many programs."""
 
 
-def start(program: LeastLeakage, warm_start: WarmStart) -> FloatArray | None:
+def start(program: LeastLeakage, warm_start: WarmStart, _: Clock = FOREVER) -> FloatArray | None:
     """The mechanism that was given, where it meets the demands, or that of a formula; None for a cold one."""
     if warm_start is False:
         return None
@@ -109,10 +104,7 @@ def known_mechanism(program: LeastLeakage) -> FloatArray:
 def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
     """The matrix of a warm start that meets the demands, or a complaint."""
     matrix = paired(program.prior, start)[1].matrix
-    if matrix.shape != program.allowed.shape:
-        raise ProgramError(
-            f"the warm start has shape {matrix.shape}; the program needs {program.allowed.shape}"
-        )
+    check_shape(matrix, program.allowed)
     wrong = np.argwhere((matrix > 0) & ~program.allowed)
     if len(wrong):
         x, y = wrong[0]
@@ -176,7 +168,7 @@ IN_ORBITS = Question(
             partial(searched, search_level, certify_symmetric_level),
         ),
     ),
-    lambda program, warm_start: start(program, False if warm_start is False else None),
+    lambda program, warm_start, _: start(program, False if warm_start is False else None),
     uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
 )
 """The same on a symmetric prior."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, cast, overload
+from functools import cached_property
+from typing import Any, TypeVar, cast, overload
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, real
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
@@ -27,8 +28,7 @@ from pmlopt.programs.linear.certifying import in_whole_numbers
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns
 from pmlopt.programs.program import Declaration, Program, problem_of
 
-if TYPE_CHECKING:
-    import cvxpy as cp
+P = TypeVar("P", bound="LeastLeakage")
 
 MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
@@ -70,6 +70,8 @@ class LeastLeakage(Program[LevelCertificate]):
     floor: Floor | None
     share: cp.Parameter
     over: PriorSet | None = None
+    maximised = False
+    """The level is minimised."""
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
@@ -77,19 +79,9 @@ class LeastLeakage(Program[LevelCertificate]):
         return self.prior.labels, self.outputs
 
     @property
-    def maximised(self) -> bool:
-        """The level is minimised."""
-        return False
-
-    @property
     def columns(self) -> Columns:
         """The letters and outputs, with their multiplicities."""
         return Listed(self.prior, PML(0.0, self.over))
-
-    @property
-    def pairs_alone(self) -> LeastLeakage:
-        """The same without the floor."""
-        return _declared(self.prior, self.allowed, self.outputs, None, self.over)
 
     @cached_property
     def usable(self) -> BoolArray:
@@ -207,11 +199,7 @@ class SymmetricLeastLeakage(LeastLeakage):
 
 
 def worst_case_utility(
-    prior: PriorLike,
-    order: ArrayLike,
-    threshold: int,
-    outputs: Outputs = None,
-    over: PriorSet | None = None,
+    prior: PriorLike, order: ArrayLike, threshold: int, outputs: Outputs = None, over: PriorSet | None = None
 ) -> LeastLeakage:
     """Declare the worst-case design: never an output of a rank below the threshold, at the least PML.
 
@@ -270,7 +258,7 @@ def least_leakage_on(
                 "no output whose letters have a positive probability under each of its priors. Allow more "
                 "pairs, or take a set in which every letter has some"
             )
-    return _declared(prior, allowed, outputs, None, over)
+    return _declared(LeastLeakage, prior=prior, allowed=allowed, outputs=outputs, floor=None, over=over)
 
 
 @overload
@@ -350,7 +338,7 @@ def least_leakage(
     # at the most there is each letter has its best outputs only
     if LARGEST_ROUNDING > floor.rounding >= -floor.least:
         allowed = allowed & (floor.gains == 0)
-    return _declared(known, allowed, letters, floor, None)
+    return _declared(LeastLeakage, prior=known, allowed=allowed, outputs=letters, floor=floor)
 
 
 def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
@@ -359,7 +347,9 @@ def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -
     table = utility.on_orbits(space)
     columns, allowed = ReducedColumns.of(space, PML(0.0)), np.ones(table.shape, dtype=bool)
     floor = _reachable(Floor(columns, allowed, Expected(utility.maximised, table, expected)))
-    return SymmetricLeastLeakage(**_fields(columns, prior, allowed, (), floor), space=space)
+    return _declared(
+        SymmetricLeastLeakage, prior=prior, allowed=allowed, outputs=(), floor=floor, space=space
+    )
 
 
 def _reachable(floor: Floor) -> Floor:
@@ -378,10 +368,9 @@ def _check_letters(
     empty = np.flatnonzero(~allowed.any(axis=1))
     if len(empty):
         x = int(empty[0])
-        best = table[x].max() if utility.maximised else table[x].min()
         raise ProgramError(
             f"no output has a {utility.what} of {limit:g} for the letter {prior.labels[x]!r}: the best is "
-            f"{best:g}"
+            f"{(table[x].max() if utility.maximised else table[x].min()):g}"
         )
 
 
@@ -392,55 +381,22 @@ def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
     return letters
 
 
-def _declared(
-    prior: Prior,
-    allowed: BoolArray,
-    outputs: tuple[Label, ...],
-    floor: Floor | None,
-    over: PriorSet | None,
-) -> LeastLeakage:
-    return LeastLeakage(**_fields(Listed(prior, PML(0.0)), prior, allowed, outputs, floor, over))
-
-
-def _fields(
-    columns: Columns,
-    prior: Prior,
-    allowed: BoolArray,
-    outputs: tuple[Label, ...],
-    floor: Floor | None,
-    over: PriorSet | None = None,
-) -> dict[str, Any]:
-    """The fields of a program, with its declaration at a share that is a parameter."""
-    import cvxpy as cp
-
+def _declared(kind: type[P], **fields: Any) -> P:
+    """A program of one kind, with its declaration at a share that is a parameter."""
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
-    return {
-        "declare": partial(_declaration, columns, allowed, floor, over, share),
-        "prior": prior,
-        "outputs": outputs,
-        "allowed": allowed,
-        "floor": floor,
-        "share": share,
-        "over": over,
-    }
+    program = kind(declare=lambda: _declaration(program), share=share, **fields)
+    return program
 
 
 def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
     """(N, M) the matrix with these entries on allowed pairs, and zeros elsewhere."""
-    import cvxpy as cp
-    from scipy import sparse
-
     k = entries.size
     place = sparse.csc_array((np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k))
     return cp.reshape(place @ entries, allowed.shape, order="C")
 
 
-def _declaration(
-    columns: Columns, allowed: BoolArray, floor: Floor | None, over: PriorSet | None, share: cp.Parameter
-) -> Declaration:
-    import cvxpy as cp
-    from scipy import sparse
-
+def _declaration(program: LeastLeakage) -> Declaration:
+    columns, allowed, floor, over = program.columns, program.allowed, program.floor, program.over
     n, m = len(columns.masses), len(columns.means(allowed))
     letter, output, in_row, in_law = columns.pairs(allowed)
     k = len(letter)
@@ -456,12 +412,12 @@ def _declaration(
     }
     if over is None:
         by_output = sparse.csr_array((in_law, (output, np.arange(k))), shape=(m, k))
-        constraints["pml"] = share * largest <= by_output @ entries
+        constraints["pml"] = program.share * largest <= by_output @ entries
     else:
         row = cp.reshape(largest, (1, m), order="C")
         least = over.declare(_placed(allowed, entries), row)
         constraints |= {**{f"set_{name}": rows for name, rows in least.constraints.items()}}
-        constraints["pml"] = share * row <= least.value
+        constraints["pml"] = program.share * row <= least.value
         variables |= {f"set_{name}": variable for name, variable in least.variables.items()}
     missing = cp.sum(shortfall) / n
     if floor is not None:

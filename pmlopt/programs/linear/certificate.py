@@ -19,7 +19,7 @@ from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
-from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, no_bound, value_claim
+from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, value_claim
 from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
@@ -159,11 +159,13 @@ class _Expectation(RequirementCertificate):
     def checks(self) -> tuple[Claim, ...]:
         """Level, value, added constraints and bound of an expected gain or loss."""
         value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
-        room = self._rounding + sum(self._room(one) for one in self.rows_added or ())
-        added = (self._added_claim(one) for one in self.rows_added or ())
+        rows = self.rows_added or ()
+        # what breaking an added constraint by as much as is allowed may gain beyond the bound
+        room = self._rounding + sum(self._allowed(one) * float(np.abs(one.multipliers).sum()) for one in rows)
+        added = (self._added_claim(one) for one in rows)
         found = (*self.level_checks, value, *added, gap_claim(self, room, self.maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
-            return (*found, no_bound(self, self.maximised))
+            return (*found, bound_claim(self.bound, None, self.maximised))
         if self.rows_added is None and math.isfinite(self.bound):
             text = "it rests on constraints that are not in the file"
             return (*found, Claim("bound", None, FLOATS, text, self.bound))
@@ -191,10 +193,6 @@ class _Expectation(RequirementCertificate):
     def _allowed(self, one: AffineConstraint) -> float:
         """By how much an added constraint may be broken: the residual told, and no more than is usual."""
         return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL) * one.unit
-
-    def _room(self, one: AffineConstraint) -> float:
-        """What breaking an added constraint by so much may gain beyond the bound."""
-        return self._allowed(one) * float(np.abs(one.multipliers).sum())
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -7,11 +7,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
+from pmlopt.core.loaded_later import cp, optimize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
@@ -21,7 +22,7 @@ from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import expectation
-from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
+from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, nearest_repair
 from pmlopt.programs.linear.certificate import (
     AffineConstraint,
     LinearCertificate,
@@ -37,9 +38,6 @@ from pmlopt.programs.linear.program import (
     has_expression,
 )
 from pmlopt.solvers.outcome import FOREVER, Clock
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 DIGITS = 120
 """Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""
@@ -81,8 +79,7 @@ def repair_orbits(
         return least_mixing(missing(mended), mixture, holds, lambda candidate: missing(candidate.lifts))
 
     own = columns.means(mended)
-    laws = own, (own > 0) / (own > 0).sum()
-    theta, mechanism = min(map(mixed, laws), key=lambda found: found[0])
+    theta, mechanism = min(map(mixed, (own, (own > 0) / (own > 0).sum())), key=lambda found: found[0])
     return mechanism, Change(theta, float(np.abs(mechanism.lifts - lifts).max()))
 
 
@@ -93,7 +90,7 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
     constant stays one; or, where that would be negative or no whole number, to its largest mass.
     """
     orbits = space.orbits
-    whole = [_scaled(lift) for lift in lifts.tolist()]
+    whole = [(above << DIGITS) // below for above, below in map(float.as_integer_ratio, lifts.tolist())]
     likeliest = orbits.of_output(int(law.argmax()))
     common = math.lcm(*orbits.letters)
     sums, largest = [0] * len(orbits.letters), [-1] * len(orbits.letters)
@@ -116,12 +113,6 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
     for x, place in enumerate(largest):
         masses[place] += (parts[x][1] if able[x] else lacking[x]) * (common // orbits.letters[x])
     return OrbitMechanism(space, masses, common << DIGITS)
-
-
-def _scaled(lift: float) -> int:
-    """The lift times 2^DIGITS, rounded down."""
-    above, below = lift.as_integer_ratio()
-    return (above << DIGITS) // below
 
 
 def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
@@ -167,10 +158,7 @@ WITNESSED = 1e-10
 
 
 def certify_linear(
-    program: LinearDesign,
-    matrix: FloatArray,
-    multipliers: FloatArray | None,
-    witness: Witness | None = None,
+    program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None, witness: Witness | None = None
 ) -> LinearCertificate:
     """Repair a matrix, recompute every number from it, and bound what can be reached.
 
@@ -191,10 +179,8 @@ def certify_linear(
     enough = gain - constant + CLOSED * program.scale
     if witness is not None and multipliers is not None:
         free = {name: np.zeros_like(array) for name, array in witness.items()}  # as if nothing were private
-        proofs = [
-            _Proof.of(program, gains, multipliers, witness),
-            _Proof.of(program, gains, gains.max(axis=1), free),
-        ]
+        tried = (multipliers, witness), (gains.max(axis=1), free)
+        proofs = [_Proof.of(program, gains, *one) for one in tried]
     else:
         rho, best = _best(program, gains, fixed.matrix, multipliers, enough)
         proofs = [_witnessed(program, gains, rho, best)]
@@ -222,13 +208,13 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
 
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
-    fixed = polished_repair(program.prior, program.privacy, matrix)
+    fixed = nearest_repair(program.prior, program.privacy, matrix)
     if program.privacy.has_ratios:  # bounds on each column by itself
         return fixed
     worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
     if worth[0] - worth[1] <= NOTICED * program.scale:
         return fixed
-    kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+    kept = nearest_repair(program.prior, program.privacy, matrix, noise=0.0)
     return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
 
 
@@ -242,8 +228,7 @@ def certify_symmetric(
     """
     mechanism, change = repair_orbits(program.space, program.columns, program.privacy, lifts)
     gain = program.columns.expectation(program.centred, mechanism.lifts)
-    enough = gain + CLOSED * program.scale
-    rho, best = _best(program, program.centred, mechanism.lifts, multipliers, enough)
+    rho, best = _best(program, program.centred, mechanism.lifts, multipliers, gain + CLOSED * program.scale)
     return SymmetricCertificate(
         mechanism=mechanism,
         value=program.of_gain(gain),
@@ -271,10 +256,8 @@ def _with_added(
         if affine is not None:  # by the numbers that a file holds, so that its check finds the same
             residuals = {one.name: one.violation(matrix) / one.unit for one in affine}
             return gains, constant, residuals, tuple(program.told(one) for one in affine)
-        residuals = {
-            name: float(np.max(constraint.violation())) / unit(constraint)
-            for name, constraint in program.added.items()
-        }
+        added = program.added.items()
+        residuals = {name: float(np.max(one.violation())) / unit(one) for name, one in added}
         return gains, constant, residuals, None
 
 
@@ -343,8 +326,6 @@ def _best(
     """The multipliers with the least bound, and that bound; the first with a bound of at most `enough`."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in _guesses(program, gains, lifts, given):
-        if not np.isfinite(rho).all():
-            continue
         bound = program.columns.raw_bound(gains, rho)
         if bound < best[1]:  # rounding only adds to it
             bound += program.columns.rounding_in(gains, rho)
@@ -368,24 +349,18 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
         (N, M) gains and the constant; the constant is inf where a constraint is of a kind that has no
         expression (a cone) or moves a variable without bounds.
     """
-    import cvxpy as cp
-
     slopes: dict[int, FloatArray] = {}
     variables: dict[int, cp.Variable] = {}
     constant = size = 0.0
     for constraint in program.added.values():
-        if not has_expression(constraint):
+        gradients = gradients_of(constraint) if has_expression(constraint) else None
+        if gradients is None or constraint.dual_value is None:
             return program.centred, math.inf
         equality = isinstance(constraint, cp.constraints.Equality)
-        if constraint.dual_value is None:
-            return program.centred, math.inf
         multiplier = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         multiplier = multiplier if equality else np.maximum(multiplier, 0.0)
         constant -= float(multiplier @ np.asarray(constraint.expr.value).flatten(order="F"))
         size += float(np.abs(multiplier).sum()) * _largest(constraint.expr)
-        gradients = gradients_of(constraint)
-        if gradients is None:
-            return program.centred, math.inf
         for variable, gradient in gradients.items():
             slope = np.asarray(gradient @ multiplier).reshape(variable.shape, order="F")
             slopes[variable.id] = slopes.get(variable.id, 0.0) + slope
@@ -425,8 +400,7 @@ def _largest(expression: cp.Expression) -> float:
 def _reach(variable: cp.Variable) -> FloatArray:
     """How far a variable's entries may be from zero or from their values, where that is bounded."""
     span = np.abs(_bounds(variable)).sum(axis=0)
-    near = 1 + np.abs(variable.value)
-    return np.asarray(np.maximum(near, np.where(np.isfinite(span), span, 0.0)))
+    return np.asarray(np.maximum(1 + np.abs(variable.value), np.where(np.isfinite(span), span, 0.0)))
 
 
 def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:
@@ -439,8 +413,6 @@ def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | 
 
     The variables of the program must have their values, and the constraints their multipliers.
     """
-    import cvxpy as cp
-
     found = []
     for name, constraint in program.added.items():
         rows = program.affine(constraint)
@@ -547,9 +519,7 @@ def _candidates(program: LinearDesign) -> Iterator[_Form]:
             yield _Form(name, form.matrix, outputs, np.asarray(matrix))
             continue
         if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
-            from scipy.optimize import linear_sum_assignment
-
-            columns, outputs = linear_sum_assignment(worth, maximize=True)
+            columns, outputs = optimize.linear_sum_assignment(worth, maximize=True)
         matrix = np.zeros(program.table.shape)
         matrix[:, outputs] = form.matrix[:, columns]
         yield _by_outputs(name, matrix)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, rounding_of
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.invariant import InvariantPrior
@@ -194,17 +195,6 @@ class Listed(Columns):
         return float(self.masses @ rho) + self.privacy.proved(self.prior, gains - rho[:, None], witness)
 
 
-class HasCells(Protocol):
-    """Pairs in orbits, or in classes on which an optimal mechanism is constant for another reason."""
-
-    @property
-    def orbits(self) -> PairOrbits:
-        """The orbits, with their sizes."""
-
-    def cells(self, place: int) -> Cells:
-        """The cells of an output of the orbit at a place."""
-
-
 @dataclass(frozen=True, eq=False)
 class ReducedColumns(Columns):
     """What a requirement asks of a mechanism that is constant on orbits of pairs.
@@ -224,7 +214,7 @@ class ReducedColumns(Columns):
     privacy: tuple[Requirement, ...]
 
     @classmethod
-    def of(cls, space: HasCells, privacy: Requirement) -> ReducedColumns:
+    def of(cls, space: PairSpace | PairClasses, privacy: Requirement) -> ReducedColumns:
         """The columns of pairs under a requirement.
 
         Raises:
@@ -298,7 +288,7 @@ class ReducedColumns(Columns):
         each = self._each(lifts)
         return np.array([np.max(own.excess(prior.pmf, column, math.exp)) for own, prior, column in each])
 
-    def hold_exactly(self, masses: tuple[int, ...], power: Callable[[float], Any] = power_below) -> bool:
+    def hold_exactly(self, masses: tuple[int, ...]) -> bool:
         """Whether masses of orbits of pairs meet the requirement, in whole numbers: a proof, not a test."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
             part = self.orbits.of_output(place)
@@ -308,7 +298,7 @@ class ReducedColumns(Columns):
             sizes = zip(masses[part], cells.counts, cells.letters.tolist(), strict=True)
             entries = [mass * self.orbits.letters[x] * (common // count) for mass, count, x in sizes]
             weights = np.array(cells.prior.weights, dtype=object)
-            if np.any(own.excess(weights, np.array(entries, dtype=object)[:, None], power) > 0):
+            if np.any(own.excess(weights, np.array(entries, dtype=object)[:, None], power_below) > 0):
                 return False
         return True
 
@@ -331,8 +321,6 @@ class ReducedColumns(Columns):
 
         The constraints of the requirement are named after the orbits of outputs; values are gains, or losses.
         """
-        import cvxpy as cp
-
         orbits = self.orbits
         lifts = cp.Variable(orbits.count, nonneg=True, name="orbits")
         law = cp.Variable(len(orbits.outputs), nonneg=True, name="output_law")
@@ -341,21 +329,17 @@ class ReducedColumns(Columns):
         for place, (name, own) in enumerate(zip(names, self.privacy, strict=True)):
             part = orbits.of_output(place)
             column = cp.reshape(lifts[part], (part.stop - part.start, 1), order="F")
-            mean = cp.reshape(law[place], (1, 1), order="F")
-            declared = own.declare(self.cells[place].prior, column, mean)
+            declared = own.declare(self.cells[place].prior, column, cp.reshape(law[place], (1, 1), order="F"))
             constraints |= {f"{what} of {name}": one for what, one in declared.constraints.items()}
             variables |= {f"{what} of {name}": one for what, one in declared.variables.items()}
         sense = cp.Maximize if maximised else cp.Minimize
         offsets = self.least(values)
-        centred = self.weights * (values - self.of_pairs(offsets))
-        expression = centred @ lifts + float(self.masses @ offsets)
-        return Declaration(problem_of(sense(expression), constraints), variables, constraints)
+        gain = (self.weights * (values - self.of_pairs(offsets))) @ lifts + float(self.masses @ offsets)
+        return Declaration(problem_of(sense(gain), constraints), variables, constraints)
 
 
 def _summing(values: FloatArray, rows: Any, count: int) -> Any:
     """(count, C) sparse: the sums over places that belong to one row, each times its value."""
-    from scipy import sparse
-
     return sparse.csr_array((values, (rows, np.arange(len(rows)))), (count, len(rows)))
 
 
@@ -456,18 +440,14 @@ def _signatures(values: IntArray, colours: IntArray, kinds: int) -> Any:
     """
     rng = np.random.default_rng(0)
     of_colour = rng.integers(2**63, size=int(colours.max()) + 1, dtype=np.uint64)
-    of_value = rng.integers(2**63, size=kinds, dtype=np.uint64)
-    mixed = of_colour[colours] + of_value[values]
+    mixed = of_colour[colours] + rng.integers(2**63, size=kinds, dtype=np.uint64)[values]
     for factor, shift in _MIXING:
-        mixed ^= mixed >> shift
-        mixed *= factor
+        mixed ^= mixed >> np.uint64(shift)
+        mixed *= np.uint64(factor)
     return (mixed ^ (mixed >> np.uint64(31))).sum(axis=1, dtype=np.uint64)
 
 
-_MIXING = (
-    (np.uint64(0xBF58476D1CE4E5B9), np.uint64(30)),
-    (np.uint64(0x94D049BB133111EB), np.uint64(27)),
-)
+_MIXING = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
 """Factors and shifts of the finalizer of SplitMix64, which makes numbers that are near one another unlike."""
 
 

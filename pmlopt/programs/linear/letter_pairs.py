@@ -13,6 +13,7 @@ from itertools import count
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import Witness, below
@@ -66,8 +67,6 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
 
     Its variables are the matrix and the products of its columns with the rows that several bounds share.
     """
-    from scipy import sparse
-
     begin = time.perf_counter()
     n, m = program.table.shape
     gains = program.prior.pmf[:, None] * program.centred
@@ -154,7 +153,6 @@ def _solved(
         that it came to its end; and its steps.
     """
     import clarabel
-    from scipy import sparse
 
     (n, m), (pair, output) = gains.shape, np.nonzero(chosen)
     size = len(pair)

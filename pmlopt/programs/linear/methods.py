@@ -32,8 +32,8 @@ from pmlopt.programs.program import (
     Program,
     Question,
     always,
-    always_cold,
     certified,
+    check_shape,
     found_by,
     uncertified,
 )
@@ -120,7 +120,7 @@ def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER)
             return Start(program, matrix, restart, known)
         return Start(program, None if known is None else known.matrix, known=known)
     given = as_mechanism(mechanism_of(warm_start))
-    program.check_shape(given.matrix)
+    check_shape(given.matrix, program.table)
     return Start(program, paired(program.prior, given)[1].matrix, restart, known)
 
 
@@ -246,9 +246,8 @@ def _point(program: LinearDesign) -> Point:
     """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
     pairs = program.pairs  # of many, what a bound costs is a linear program for each output
     witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
-    return Point(
-        np.asarray(program.mechanism.value), _multipliers(program, program.prior.pmf), witness=witness
-    )
+    multipliers = _multipliers(program, program.prior.pmf)
+    return Point(np.asarray(program.mechanism.value), multipliers, witness=witness)
 
 
 def _multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
@@ -262,15 +261,11 @@ def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> Close
 
 
 def _row(
-    name: str,
-    reason: str,
-    decides: Callable[[Start], bool] = always,
-    takes: str | None = None,
-    **settings: Any,
+    name: str, reason: str, fits: Callable[[Start], bool] = always, takes: str | None = None, **settings: Any
 ) -> Method[LinearDesign, Start, LinearCertificate]:
     """A solver, the reason for it, when it is tried, and its settings; `takes`: by name alone."""
     run = partial(_certified, name, settings)
-    return Method(name, reason, run, lambda _, start: decides(start), takes is None, takes or "")
+    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "")
 
 
 def _asked(
@@ -380,8 +375,7 @@ def _certify(
 ) -> Found[LinearCertificate]:
     """Repaired; with the multipliers of the rows over the prior, or a few that need no solver."""
     certificate = certify_linear(program, matrix, multipliers)
-    known = known_optimum(program)
-    return certified(certificate, _beside(known, certificate))
+    return certified(certificate, _beside(known_optimum(program), certificate))
 
 
 def _gap_is_an_answer(program: LinearDesign) -> bool:
@@ -426,7 +420,6 @@ QUESTION = Question(
     _certify,
     _gap_is_an_answer,
     by_cvxpy=_asked,
-    timed_start=_start,
 )
 """Designs with an expected gain or loss.
 
@@ -447,8 +440,8 @@ def _by_orbits(
     clock = time.perf_counter()
     multipliers = _multipliers(program, program.columns.masses)
     certificate = certify_symmetric(program, np.asarray(program.variables["orbits"].value), multipliers)
-    seconds = time.perf_counter() - clock
-    return found_by(outcome, certificate, seconds, f"{program.space.orbits.count} orbits of pairs")
+    detail = f"{program.space.orbits.count} orbits of pairs"
+    return found_by(outcome, certificate, time.perf_counter() - clock, detail)
 
 
 def _orbits_row(
@@ -478,7 +471,7 @@ IN_ORBITS = Question(
         _orbits_row(*_INTERIOR, few=True),
         _orbits_row(*_SIMPLEX, few=False),
     ),
-    always_cold,
+    lambda *_: None,
     uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
     gap_is_an_answer=lambda program: False,
     by_cvxpy=lambda name: _orbits_row(name, "asked for by name, through cvxpy", automatic=False),

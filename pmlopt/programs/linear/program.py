@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
@@ -36,13 +37,9 @@ from pmlopt.programs.linear.columns import (
     invariant_columns,
     pair_classes,
 )
-from pmlopt.programs.program import Declaration, Program, problem_of
+from pmlopt.programs.program import Declaration, Program, check_shape, problem_of
 from pmlopt.solvers.structured.block_program import Block, Border, Task, attainable
 from pmlopt.solvers.structured.points import Point
-
-if TYPE_CHECKING:
-    import cvxpy as cp
-    from scipy import sparse
 
 FEWEST_PAIRS = 20_000
 """Pairs of letters and outputs up to which classes have nothing to gain: other methods take milliseconds."""
@@ -151,9 +148,8 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         They are looked for under PML, LDP and LIP, from 20,000 pairs of letters and outputs on, and are of
         use where the classes of pairs are at most a sixteenth of the pairs.
         """
-        alike = isinstance(self.privacy, LDP | LIP) or (
-            isinstance(self.privacy, PML) and self.privacy.over is None
-        )
+        plain = isinstance(self.privacy, PML) and self.privacy.over is None
+        alike = plain or isinstance(self.privacy, LDP | LIP)
         if self.added or not alike or self.table.size <= FEWEST_PAIRS:
             return None
         return pair_classes(self.prior, self.table, self.table.size // LEAST_REDUCTION)
@@ -192,8 +188,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
         The variables must have their values. None where it is not affine in the mechanism alone.
         """
-        from scipy import sparse
-
         law, (n, m) = self.variables["output_law"], self.table.shape
         if not has_expression(constraint) or not constraint.expr.is_affine():
             return None
@@ -212,9 +206,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
     def added_rows(self) -> AddedRows | None:
         """The added constraints as at most N rows; None where they are more, or not affine."""
-        import cvxpy as cp
-        from scipy import sparse
-
         added = tuple(self.added.values())
         sizes = [constraint.size for constraint in added]
         if sum(sizes) > self.prior.size:
@@ -247,8 +238,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         Raises:
             ProgramError: one is no such constraint, is there twice, or is on other labels.
         """
-        import cvxpy as cp
-
         cells, added = cp.vec(self.mechanism, order="C"), {}
         stated = dict(self.stated)
         for one in constraints:
@@ -285,8 +274,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
             >>> round(float(solve(fair).mechanism.matrix[0, 0]), 6)
             0.6
         """
-        import cvxpy as cp
-
         for name, constraint in constraints.items():
             if name in self.constraints or name in self.added:
                 raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
@@ -328,7 +315,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
     def assign(self, mechanism: MechanismLike) -> None:
         """Give every variable that the program declared its value at a mechanism."""
         matrix = as_mechanism(mechanism).matrix
-        self.check_shape(matrix)
+        check_shape(matrix, self.table)
         values = {
             "mechanism": matrix,
             "output_law": (self.prior.pmf @ matrix)[None, :],
@@ -336,13 +323,6 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         }
         for name, value in values.items():
             self.variables[name].value = value
-
-    def check_shape(self, matrix: FloatArray) -> None:
-        """Raise a ProgramError where a mechanism has another shape than those of the program."""
-        if matrix.shape != self.table.shape:
-            raise ProgramError(
-                f"the warm start has shape {matrix.shape}; the program needs {self.table.shape}"
-            )
 
     @contextmanager
     def holding(self, mechanism: MechanismLike) -> Iterator[None]:
@@ -358,15 +338,11 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
 def has_expression(constraint: cp.Constraint) -> bool:
     """Whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
-    import cvxpy as cp
-
     return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
 
 
 def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
     """A constraint's slopes by variable, (entries of the variable, rows); None where cvxpy has none."""
-    from scipy import sparse
-
     try:
         gradients = constraint.expr.grad
     except (NotImplementedError, ValueError):
@@ -406,8 +382,6 @@ class AddedRows:
 
     def beside(self, task: Task) -> Task:
         """The task with these rows."""
-        from scipy import sparse
-
         rest, allowed = ~self.zero, task.allowed
         if self.zero.any():
             named = np.asarray((self.coefficients[self.zero] != 0).sum(axis=0)).reshape(self.shape)
@@ -426,9 +400,8 @@ class AddedRows:
         worth = np.maximum(-task.reduced(point.rows, point.means), 0.0).ravel()
         if task.allowed is not None:  # nothing tells what they are worth where a column can only be zero
             worth += np.tile(_WORTH * ~task.allowed.any(axis=0), self.shape[0])
-        found[self.zero] = (
-            (self.coefficients[self.zero] != 0) @ worth / self.coefficients[self.zero].sum(axis=1)
-        )
+        one = self.coefficients[self.zero]
+        found[self.zero] = (one != 0) @ worth / one.sum(axis=1)
         return task.scale * found
 
     def bound_of(self, gains: FloatArray, prior: Prior, multipliers: FloatArray) -> tuple[FloatArray, float]:
@@ -458,14 +431,12 @@ def linear_design(
     constraints: Iterable[Constraint] = (),
 ) -> LinearDesign:
     """Declare `max (or min) E[f(X, Y)]` over the mechanisms that meet the requirement; see `design`."""
-    table = utility.table(prior.labels, outputs)
-    if np.abs(table).max() > 1e150:
-        raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
-
-    declare = partial(_declaration, prior, privacy, utility, table)
+    table = bounded(utility.table(prior.labels, outputs))
+    declare, block = partial(_declaration, prior, privacy, utility, table), privacy.block(prior)
+    lazy = privacy.has_ratios if block is None else block.banded
     program = LinearDesign(
         # of others than bands and ratios solvers ask for the cvxpy side anyway, and its complaints come early
-        declare=declare if _lazy(prior, privacy) else declare().itself,
+        declare=declare if lazy else declare().itself,
         prior=prior,
         privacy=privacy,
         utility=utility,
@@ -476,17 +447,16 @@ def linear_design(
     return program.keeping(constraints) if constraints else program
 
 
-def _lazy(prior: Prior, privacy: Requirement) -> bool:
-    """Whether the program can be solved without its cvxpy side."""
-    block = privacy.block(prior)
-    return privacy.has_ratios if block is None else block.banded
+def bounded(table: FloatArray) -> FloatArray:
+    """The values of a utility, or a UtilityError where one is so large that sums of them overflow."""
+    if np.abs(table).max() > 1e150:
+        raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
+    return table
 
 
 def _declaration(
     prior: Prior, privacy: Requirement, utility: LinearUtility, table: FloatArray
 ) -> Declaration:
-    import cvxpy as cp
-
     mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
     law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
     declared = privacy.declare(prior, mechanism, law)
@@ -552,9 +522,7 @@ def symmetric_design(
             "its own)"
         )
     space = prior.pairs(utility.shape)
-    values = utility.on_orbits(space)
-    if np.abs(values).max() > 1e150:
-        raise UtilityError(f"the utility has an entry of size {np.abs(values).max():g}: change its unit")
+    values = bounded(utility.on_orbits(space))
     columns = invariant_columns(space, privacy)
     return SymmetricDesign(
         declare=partial(columns.declaration, space.output_names, utility.maximised, values),

@@ -54,10 +54,8 @@ def run(program: LinearDesign, task: Task, options: Options) -> Outcome:
     ready = time.perf_counter()
     with one_thread():
         ending = minimise(task, centre(task), gap_of, allowed / 2, options.clock)
-    found, message = (
-        Found(ending.point.parts(task.allowed, task.hinged)[0], task.multipliers(ending.point.rows)),
-        ending.message,
-    )
+    found = Found(ending.point.parts(task.allowed, task.hinged)[0], task.multipliers(ending.point.rows))
+    message = ending.message
     proved = ending.gap <= allowed
     if added is not None:
         added.save(added.multipliers(task, ending.point))

@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, real, rounding_of
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.queries import Query, RecordChannel
@@ -79,9 +80,8 @@ class Adversary:
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
         if self.rows.size > LARGEST_DECOMPOSED:
             return sum(min(classes, outputs) - 1 for classes in used.sum(axis=1).tolist())
-        return sum(
-            int(np.linalg.matrix_rank(self.rows[classes], rtol=RANK_TOLERANCE)) - 1 for classes in used
-        )
+        ranks = (np.linalg.matrix_rank(self.rows[classes], rtol=RANK_TOLERANCE) for classes in used)
+        return sum(int(rank) - 1 for rank in ranks)
 
     def allowed(self, joint: FloatArray) -> FloatArray:
         """The law nearest to J, towards the uniform dataset, whose entropy is b, and rounding, or more."""
@@ -105,9 +105,7 @@ class Adversary:
         if self.silent:
             return 0.0
         value = record_information(joint, self.rows)
-        one = rounding_of(
-            sum(self.rows.shape), 1.0
-        )  # of each log-ratio; their mean size is at most I + sqrt(2 I)
+        one = rounding_of(sum(self.rows.shape), 1.0)  # of each log-ratio; their mean is at most I + sqrt(2 I)
         return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
     def starting(self, law: object) -> FloatArray | None:
@@ -153,9 +151,6 @@ def class_relaxation(adversary: Adversary) -> Declaration:
         >>> round(float(value), 6)
         0.368064
     """
-    import cvxpy as cp
-    from scipy import sparse
-
     used = np.isfinite(adversary.log_counts)
     letters, classes = np.nonzero(used)
     places, (counts, entropy) = np.arange(len(letters)), adversary.shifted
@@ -164,13 +159,12 @@ def class_relaxation(adversary: Adversary) -> Declaration:
     law = cp.Variable(adversary.rows.shape[1], name="law")
     marginal = cp.Variable(len(used), name="marginal")
     leaked = cp.Variable(name="leaked")
-    heights = negative_entropies(adversary.rows)[classes]
     constraints = {
         "entropy": cp.sum(cp.entr(joint)) + counts[used] @ joint >= entropy,
         "law": law == adversary.rows[classes].T @ joint,
         "total": cp.sum(joint) == 1,
         "marginal": marginal == of_letters @ joint,
-        "outputs": leaked <= cp.sum(cp.entr(law)) + heights @ joint,
+        "outputs": leaked <= cp.sum(cp.entr(law)) + negative_entropies(adversary.rows)[classes] @ joint,
         "letters": leaked <= cp.sum(cp.entr(marginal)),
     }
     variables = {"joint": joint, "law": law, "marginal": marginal, "leaked": leaked}

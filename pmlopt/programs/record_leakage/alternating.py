@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, whole
+from pmlopt.core.loaded_later import optimize, special
 from pmlopt.core.roots import halved
 from pmlopt.data.sampling.categorical import generator
 from pmlopt.errors import PrivacyError, SolverUnavailableError
@@ -31,9 +32,7 @@ LARGEST_INVERSE_TEMPERATURE = 1e12
 
 def entropies(rows: FloatArray) -> FloatArray:
     """The entropy of each row, in nats."""
-    from scipy.special import xlogy
-
-    return np.asarray(-xlogy(rows, rows).sum(axis=-1))
+    return np.asarray(-special.xlogy(rows, rows).sum(axis=-1))
 
 
 def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
@@ -92,8 +91,7 @@ def marginal_step(
         worth = (divergences(laws, law)[0] + price * (inner - np.log(law))) / (1 + price)
         law = law * np.exp(worth - worth.max())
         law = np.maximum(law / law.sum(), 1e-300)
-        surplus = float(entropies(law) + law @ inner) - entropy
-        before, price = price, max(0.0, price - rate * surplus)
+        before, price = price, max(0.0, price - rate * (float(entropies(law) + law @ inner) - entropy))
         last, value = value, information(law, laws)
         if abs(value - last) < tolerance and abs(price - before) < tolerance:
             break
@@ -139,13 +137,8 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         >>> law.round(6).tolist(), round(float(entropies(law)), 9)
         ([0.642317, 0.178841, 0.178841], 0.9)
     """
-    from scipy.optimize import brentq
-
-    if (
-        vector.min() >= 0
-        and abs(vector.sum() - 1) < 1e-9
-        and abs(float(entropies(vector)) - entropy) < tolerance
-    ):
+    is_law = vector.min() >= 0 and abs(vector.sum() - 1) < 1e-9
+    if is_law and abs(float(entropies(vector)) - entropy) < tolerance:
         return vector
     away = vector - vector.max()
     spread = float(-away.min())
@@ -164,7 +157,7 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
         return law(high)
     if surplus(low) <= 0:
         return law(low)
-    root = float(brentq(surplus, low, high, xtol=1e-11))
+    root = float(optimize.brentq(surplus, low, high, xtol=1e-11))
     while surplus(root) < 0:  # on the side that is allowed
         root -= 1e-11
     return law(root)
@@ -213,9 +206,8 @@ def conditional_step(
             gradient = conditional_gradient(letters, laws, channel)[k]
             size = step
             for _ in range(inner):
-                moved = project_to_entropy(
-                    project_to_simplex(others[k] + size * gradient), min(wanted, math.log(len(gradient)))
-                )
+                near = project_to_simplex(others[k] + size * gradient)
+                moved = project_to_entropy(near, min(wanted, math.log(len(gradient))))
                 tried = laws.copy()
                 tried[k] = moved @ channel[k]
                 found = information(letters, tried)
@@ -233,16 +225,12 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
     Where there are more than 200,000 combinations, one row after the other from the best of the first.
     """
-    from scipy.special import xlogy
-
     rows = [np.unique(part, axis=0, return_index=True) for part in channel]
-    combinations = math.prod(len(distinct) for distinct, _ in rows)
-    if combinations <= 200_000:
+    if math.prod(len(distinct) for distinct, _ in rows) <= 200_000:
         places = np.indices([len(distinct) for distinct, _ in rows]).reshape(len(rows), -1)
         laws = np.stack([distinct[at] for (distinct, _), at in zip(rows, places, strict=True)], axis=1)
         mean = np.einsum("a,cam->cm", letters, laws)
-        worth = np.einsum("a,cam->c", letters, xlogy(laws, laws)) - xlogy(mean, mean).sum(axis=1)
-        best = places[:, int(worth.argmax())]
+        best = places[:, int((entropies(mean) - entropies(laws) @ letters).argmax())]
         chosen = [int(first[at]) for (_, first), at in zip(rows, best, strict=True)]
     else:
         chosen = [int(first[0]) for _, first in rows]
@@ -255,11 +243,8 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
 def _best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
     """The dataset of letter k that leaks most, the laws of the other letters kept."""
-    from scipy.special import xlogy
-
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
-    worth = letters[k] * xlogy(channel[k], channel[k]).sum(axis=1) - xlogy(mean, mean).sum(axis=1)
-    return int(worth.argmax())
+    return int((entropies(mean) - letters[k] * entropies(channel[k])).argmax())
 
 
 LARGEST_LISTED = 2**14
@@ -299,8 +284,7 @@ class Climb:
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
         """From one prior to where no record's step gains."""
-        first = self._start(random) if self.first is None else self.first
-        best = LocalOptimum(-math.inf, first, -1)
+        best = LocalOptimum(-math.inf, self._start(random) if self.first is None else self.first, -1)
         for _ in range(MAX_ROUNDS):
             last = best.value
             for record in range(self.table.ndim):
@@ -319,13 +303,11 @@ class Climb:
         joint = np.moveaxis(prior, record, 0).reshape(size, -1)
         channel = np.moveaxis(self.rows, record, 0).reshape(size, joint.shape[1], -1)
         letters = joint.sum(axis=1)
-        others = np.where(
-            letters[:, None] > 0, joint / np.where(letters > 0, letters, 1.0)[:, None], 1 / joint.shape[1]
-        )
+        known = letters[:, None] > 0
+        others = np.where(known, joint / np.where(known, letters[:, None], 1.0), 1 / joint.shape[1])
         accuracy = self.tolerance / 10
-        letters = marginal_step(
-            letters, outputs(others, channel), entropies(others), self.entropy, tolerance=accuracy
-        )
+        laws, inner = outputs(others, channel), entropies(others)
+        letters = marginal_step(letters, laws, inner, self.entropy, tolerance=accuracy)
         if self.entropy > float(entropies(letters)):
             others = conditional_step(letters, others, channel, self.entropy, tolerance=accuracy)
         else:
@@ -402,8 +384,7 @@ class Alternating:
         clock = options.clock
         table = channel.table()
         climb = Climb(table, channel.rows[table], entropy, options.tolerance, clock)
-        random = np.random.default_rng(self.seed)
-        found = runs([climb] * self.restarts, random)
+        found = runs([climb] * self.restarts, np.random.default_rng(self.seed))
         best = max(found, key=lambda one: one.value)
         adversary = Adversary.of(channel, best.record, entropy)
         joint = adversary.allowed(joint_of(best.prior, best.record, table))
@@ -420,8 +401,7 @@ class Alternating:
         return Found(
             certificate=certificate,
             finished=len(found) == self.restarts and not clock.late,
-            message=f"ended at the best of {len(found)} starts",
-            detail=f"the best of {len(found)} starts",
+            message=f"the best of {len(found)} starts",
             iterations=len(found),
             solve_seconds=time.perf_counter() - begin,
             arrays={restart_name(best.record): joint},

@@ -114,8 +114,7 @@ class CellSearch:
         splits = not relaxation.free or count * (size - 1) <= SPLIT_DIMENSIONS
         most = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
         nodes = most if nodes is None else min(nodes, most)
-        entries = 2 * count * size * self.adversary.log_counts.size
-        batch = int(np.clip(BATCH_ENTRIES // entries, 2, BATCH))
+        batch = int(np.clip(BATCH_ENTRIES // (2 * count * size * self.adversary.log_counts.size), 2, BATCH))
         while self.nodes < nodes and not clock.late:
             enough = max(self.value, target) + tolerance
             room = max(1, min(batch, nodes - self.nodes) // 2)

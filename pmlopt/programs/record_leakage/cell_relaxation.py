@@ -289,10 +289,6 @@ class _Cells:
 
     def _step(self, move: FloatArray, slope: FloatArray, barrier: FloatArray) -> FloatArray:
         """(K,) lengths of the step at which the bound and its barrier fall enough; 0 where none was found."""
-
-        def merit(point: FloatArray) -> FloatArray:
-            return np.asarray(self.values(point)[0] - barrier * np.log(point[:, : self.signed]).sum(axis=1))
-
         step = _to_boundary(self.point[:, : self.signed], move[:, : self.signed])
         if self.of.free:
             most = (1 - LEAST_PRICE_LEFT) * self.point[:, 0]
@@ -301,7 +297,8 @@ class _Cells:
         here = self.value - barrier * np.log(self.point[:, : self.signed]).sum(axis=1)
         falls = np.zeros(len(step), dtype=bool)
         for _ in range(MAX_BACKTRACKS):
-            there = merit(self.point + step[:, None] * move)
+            point = self.point + step[:, None] * move
+            there = self.values(point)[0] - barrier * np.log(point[:, : self.signed]).sum(axis=1)
             falls = there <= here + SUFFICIENT_DECREASE * step * slope + 1e-13
             if falls.all():
                 break
@@ -327,9 +324,8 @@ class _Cells:
         gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
         log_counts, entropy = of.adversary.shifted
         counts = np.abs(log_counts[of.used]).max() + abs(entropy) + 1
-        return np.asarray(
-            rounding_of(sum(of.adversary.rows.shape), 1.0) * (1 + gains + self.point[:, 0] * counts)
-        )
+        share = rounding_of(sum(of.adversary.rows.shape), 1.0)
+        return np.asarray(share * (1 + gains + self.point[:, 0] * counts))
 
     def keep(self, chosen: BoolArray) -> None:
         """Go on with some of the cells."""

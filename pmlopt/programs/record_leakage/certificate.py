@@ -31,6 +31,8 @@ class RecordCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "record-leakage"
+    arithmetic: ClassVar[str] = DECIMAL
+    """Decimals, of the prior and of the bound on each cell; that the cells hold every law is exact."""
 
     channel: RecordChannel
     entropy: float
@@ -47,11 +49,6 @@ class RecordCertificate(Certificate):
     def statement(self) -> str:
         """The claim in a few words."""
         return f"no record leaks more than {self.bound:.9g} nats at {self.entropy:.9g} nats of entropy"
-
-    @property
-    def arithmetic(self) -> str:
-        """Decimals, of the prior and of the bound on each cell; that the cells hold every law is exact."""
-        return DECIMAL
 
     def prior(self) -> FloatArray:
         """(k_1, ..., k_n) the worst prior of the dataset itself: uniform inside each cell of (X_i, T).

@@ -111,8 +111,7 @@ def entropy_room(alphabets: Sequence[int], entropy: float) -> Decimal:
     """
     with localcontext() as context:
         context.prec = DIGITS
-        sizes = Counter(alphabets)
-        largest = total(times * Decimal(letters).ln() for letters, times in sizes.items())
+        largest = total(times * Decimal(letters).ln() for letters, times in Counter(alphabets).items())
         return max(Decimal(0), largest - Decimal(entropy))
 
 
@@ -140,10 +139,7 @@ def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
     with localcontext() as context:
         context.prec = DIGITS
         exact = stochastic(rows)
-        law = [
-            [Decimal(count).exp() if np.isfinite(count) else Decimal(0) for count in part]
-            for part in log_counts.tolist()
-        ]
+        law = [[Decimal(count).exp() for count in part] for part in log_counts.tolist()]
         whole = total(total(part) for part in law)
         law = [[count / whole for count in part] for part in law]
         pairs = [
@@ -168,7 +164,5 @@ def _log_ratios(law: Rows, rows: Rows) -> Rows:
     """(A, M) log(u(y|a) / u(y)); 0 where the letter never leads to the output."""
     given = [mixed([mass / total(part) for mass in part], rows) for part in law]
     alone = mixed([total(column) for column in zip(*law, strict=True)], rows)
-    return [
-        [(one / other).ln() if one else Decimal(0) for one, other in zip(part, alone, strict=True)]
-        for part in given
-    ]
+    pairs = (zip(part, alone, strict=True) for part in given)
+    return [[(one / other).ln() if one else Decimal(0) for one, other in part] for part in pairs]

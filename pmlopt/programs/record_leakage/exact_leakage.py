@@ -66,12 +66,7 @@ class BranchAndBound:
         return self.search(program.channel, program.entropy, options, start)
 
     def search(
-        self,
-        channel: RecordChannel,
-        entropy: float,
-        options: Options,
-        start: RecordStart,
-        enough: float = 0.0,
+        self, channel: RecordChannel, entropy: float, options: Options, start: RecordStart, enough: float = 0
     ) -> Found[RecordCertificate]:
         """Search every kind of records, the best of all as the value to beat.
 
@@ -83,10 +78,8 @@ class BranchAndBound:
             enough: a leakage in nats below which a bound need not fall.
         """
         clock, tolerance = options.clock, options.tolerance / 2
-        kinds = {
-            record: self._kind(channel, record, entropy, tolerance, start, clock)
-            for record in channel.query.kinds
-        }
+        about = entropy, tolerance, start, clock
+        kinds = {record: self._kind(channel, record, *about) for record in channel.query.kinds}
         reasons: list[str] = []
         for nodes in (1, self.nodes):  # a first bound for every kind before more for any
             target = max(enough - tolerance, *(kind.search.value for kind in kinds.values()))
@@ -104,12 +97,11 @@ class BranchAndBound:
             joint=kinds[best].search.best,
             proofs=proofs,
         )
-        reason, known = "; ".join(dict.fromkeys(reasons)), known_parity(channel, entropy)
+        known = known_parity(channel, entropy)
         return Found(
             certificate=certificate,
             finished=not late,
-            message=reason,
-            detail=reason,
+            message="; ".join(dict.fromkeys(reasons)),
             iterations=sum(kind.search.nodes for kind in kinds.values()),
             warm_started=bool(start),
             solve_seconds=sum(kind.search.solve_seconds for kind in kinds.values()),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import special
 from pmlopt.measures.leakage import log_sum
 from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.solvers.outcome import FOREVER, Clock
@@ -46,9 +47,8 @@ def climb(
     for _ in range(iterations):
         if clock.late:
             break
-        exponents = np.einsum(
-            "ty,sya->sat", adversary.rows, np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
-        )
+        logs = np.log(np.maximum(_posterior(adversary, joints), SMALLEST_MASS))
+        exponents = np.einsum("ty,sya->sat", adversary.rows, logs)
         last = guess
         guess, moved = _best(log_counts, exponents, entropy, last, reach)
         reach = np.clip(REACH * np.abs(guess - last), LEAST_REACH, MOST_REACH)
@@ -68,11 +68,9 @@ def starts(adversary: Adversary, count: int, seed: int) -> FloatArray:
     used = np.isfinite(adversary.log_counts)
     shape = (count, *used.shape)
     concentration = 10.0 ** random.uniform(-2, 0, size=(count, 1, 1))
-    weights = random.gamma(np.broadcast_to(concentration, shape)) + SMALLEST_MASS
-    classes = np.where(used, weights, 0.0)
+    classes = np.where(used, random.gamma(np.broadcast_to(concentration, shape)) + SMALLEST_MASS, 0.0)
     classes /= classes.sum(axis=2, keepdims=True)
-    letters = random.dirichlet(np.full(len(used), 2.0), size=count)
-    joints = letters[:, :, None] * classes
+    joints = random.dirichlet(np.full(len(used), 2.0), size=count)[:, :, None] * classes
     return np.stack([adversary.allowed(joint) for joint in joints])
 
 
@@ -86,13 +84,11 @@ def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
 
 def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
     """(S,) the mutual information I(A; Y) of each of S laws (S, A, T), in nats, up to rounding of sums."""
-    from scipy.special import xlogy
-
     outputs = joints @ rows
     letters = outputs.sum(axis=2)
-    inner = xlogy(outputs, outputs).sum(axis=(1, 2)) - xlogy(letters, letters).sum(axis=1)
+    inner = special.xlogy(outputs, outputs).sum(axis=(1, 2)) - special.xlogy(letters, letters).sum(axis=1)
     law = outputs.sum(axis=1)
-    return np.asarray(inner - xlogy(law, law).sum(axis=1))
+    return np.asarray(inner - special.xlogy(law, law).sum(axis=1))
 
 
 def _best(

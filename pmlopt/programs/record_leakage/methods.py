@@ -9,9 +9,10 @@ from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.record_leakage.alternating import Alternating
 from pmlopt.programs.record_leakage.exact_leakage import BranchAndBound, RecordStart, restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
+from pmlopt.solvers.outcome import Clock
 
 
-def _start(program: RecordLeakage, warm_start: WarmStart) -> RecordStart:
+def _start(program: RecordLeakage, warm_start: WarmStart, _: Clock) -> RecordStart:
     """The laws by record that an earlier solve left, those that fit."""
     if warm_start is None or warm_start is False:
         return {}

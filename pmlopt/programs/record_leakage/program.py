@@ -36,11 +36,8 @@ class RecordLeakage(Program[RecordCertificate]):
 
     channel: RecordChannel
     entropy: float
-
-    @property
-    def maximised(self) -> bool:
-        """The worst prior leaks most."""
-        return True
+    maximised = True
+    """The worst prior leaks most."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {self.entropy:.9g} nats of entropy>"

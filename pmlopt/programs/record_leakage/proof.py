@@ -103,11 +103,6 @@ class KindProof:
     cells: CellTree | None = None
     laws: Annotated[FloatArray, Shape("R", "M")] | None = None
 
-    @property
-    def relaxations(self) -> int:
-        """How many cells it has."""
-        return 0 if self.cells is None else len(self.cells)
-
 
 def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
     """Whether a channel is that of its query and of this mechanism."""
@@ -151,9 +146,8 @@ def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
     """I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a phi(J_a W) - phi(J W)`."""
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
-    return total(phi(mixed(part, rows)) for part in parts) - phi(
-        mixed([*map(total, zip(*parts, strict=True))], rows)
-    )
+    whole = [*map(total, zip(*parts, strict=True))]
+    return total(phi(mixed(part, rows)) for part in parts) - phi(mixed(whole, rows))
 
 
 def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: float, rows: Rows) -> bool:
@@ -185,8 +179,7 @@ def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows
     missing, largest = np.ones(len(choices), dtype=bool), Decimal(bound) - LAST_DIGITS
     for law in stochastic(laws):
         logs = [mass.ln() if mass else None for mass in law]
-        near = [_divergence(row, logs) <= largest for row in rows]
-        missing &= ~np.array(near)[choices].all(axis=1)
+        missing &= ~np.array([_divergence(row, logs) <= largest for row in rows])[choices].all(axis=1)
     return not missing.any()
 
 
@@ -267,10 +260,8 @@ class _Cells:
                 if self.bound(place, cell) > largest:
                     return False
                 continue
-            ends, share = (
-                (int(tree.first[place]), int(tree.second[place])),
-                Fraction(float(tree.share[place])),
-            )
+            ends = int(tree.first[place]), int(tree.second[place])
+            share = Fraction(float(tree.share[place]))
             known = 0 <= simplex < count and place < part < len(tree) - 1 and 0 <= share <= 1
             if not (known and 0 <= min(ends) < max(ends) < size):
                 return False
@@ -298,11 +289,8 @@ class _Cells:
         outer, sums = price + (not self.shape[2]), []
         for slope, counts in zip(slopes, self.counts, strict=True):
             worths = slope if tree.of == "classes" else [dot(row, slope) for row in self.rows]
-            terms = [
-                count + (worth - surprise) / price
-                for worth, surprise, count in zip(worths, surprises, counts, strict=True)
-                if count is not None
-            ]
+            pairs = [(worth - surprise) / price for worth, surprise in zip(worths, surprises, strict=True)]
+            terms = [count + gain for count, gain in zip(counts, pairs, strict=True) if count is not None]
             sums.append(price / outer * log_sum(terms))
         return outer * log_sum(sums) - price * self.entropy
 

@@ -16,6 +16,9 @@ from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 
+WIDTH = 1e-15
+"""Relative width at which the least noise of randomized response is found: the last digits of its share."""
+
 
 @dataclass(frozen=True)
 class Baselines:
@@ -145,6 +148,6 @@ def randomized_response(certificate: DesignCertificate) -> FloatArray | None:
     def holds(share: float) -> bool:
         return certificate.privacy.holds(certificate.prior, Mechanism(mixed(share), certificate.prior.labels))
 
-    if holds(0.0):
-        return mixed(0.0)
-    return mixed(halved(holds, 0.0, 1.0, 1e-15)) if holds(1.0 - 1e-9) else None
+    if not holds(1.0 - 1e-9):
+        return None
+    return mixed(0.0 if holds(0.0) else halved(holds, 0.0, 1.0, WIDTH))

@@ -6,6 +6,7 @@ import html
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -95,10 +96,8 @@ def bars_svg(
         >>> picture.count("<rect"), picture.count("<line")
         (2, 1)
     """
-    largest = (
-        max([abs(value) for _, value in rows] + ([limit] if limit is not None else []), default=0.0) or 1.0
-    )
-    scale = (WIDTH - LEFT - RIGHT) / largest
+    largest = max([0.0 if limit is None else limit, *(abs(value) for _, value in rows)])
+    scale = (WIDTH - LEFT - RIGHT) / (largest or 1.0)
     height = ROW * len(rows) + (24 if limit is not None else 6)
     parts = []
     if limit is not None:
@@ -134,32 +133,8 @@ VERDICTS = {
     None: "what can be checked from the file, and that holds; a part cannot",
 }
 
-STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --paper: #fff; --soft: #5b6675; --line: #d5dae1;
-  --bar: #7a99c9; --mark: #0072b2; --limit: #c2410c; --good: #1a7f4b; --bad: #c0262d; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6e9ee; --paper: #14181f; --soft: #9aa5b5;
-  --line: #333c49; --bar: #48628c; --mark: #4aa3df; --limit: #fb923c; --good: #4cc38a; --bad: #ff6b6b; } }
-* { box-sizing: border-box; }
-body { margin: 0 auto; max-width: 46rem; padding: 1.25rem 1rem 4rem; background: var(--paper);
-  color: var(--ink); font: 16px/1.55 system-ui, sans-serif; overflow-wrap: anywhere; }
-h1 { font-size: 1.6rem; line-height: 1.25; margin: .5rem 0; }
-h2 { font-size: 1.1rem; margin: 2.2rem 0 .5rem; border-top: 1px solid var(--line); padding-top: 1.1rem; }
-.promise { font-size: 1.15rem; border-left: 4px solid var(--mark); padding: .2rem 0 .2rem .9rem; }
-.soft { color: var(--soft); }
-.wide { overflow-x: auto; }
-table { border-collapse: collapse; width: 100%; font-size: .92rem; }
-th, td { text-align: left; padding: .3rem .6rem .3rem 0; border-bottom: 1px solid var(--line);
-  vertical-align: top; }
-.facts td:first-child { white-space: nowrap; }
-.yes { color: var(--good); } .no { color: var(--bad); font-weight: 600; }
-.warn { border: 1px solid var(--limit); border-radius: 6px; padding: .5rem .8rem; }
-svg { width: 100%; height: auto; max-width: 560px; font-size: 13px; }
-svg text { fill: currentColor; paint-order: stroke; stroke: var(--paper); stroke-width: 4px; }
-.bar { fill: var(--bar); } .mark { fill: var(--mark); }
-svg line { stroke: var(--limit); stroke-width: 2; stroke-dasharray: 5 4; }
-code, pre { font: .88rem/1.5 ui-monospace, monospace; } pre { overflow-x: auto; padding: .7rem .9rem;
-  border: 1px solid var(--line); border-radius: 6px; }
-"""
+
+STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -199,8 +174,7 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
     yield Section("", [certificate.statement], kind="promise")
     yield Section("", () if privacy is None else privacy.meanings, kind="list")
     if known is not None and privacy is not None:
-        found = warnings_of(known, privacy, outcomes)
-        yield from (Section("", [line], kind="warning") for line in found)
+        yield from (Section("", [line], kind="warning") for line in warnings_of(known, privacy, outcomes))
     about = [("about", _about(privacy)), ("for whom", _scope(privacy, known))]
     yield Section(rows=[*about, ("checked", VERDICTS[verdict.holds])])
     yield Section("What is not promised", NOT_PROMISED, kind="list")
@@ -209,9 +183,8 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
         limit = limits.get("pml", limits.get("lip_upper"))
         bars = [(str(one.output), one.leakage) for one in told]
         picture = bars_svg("Leakage of each outcome in nats", bars, limit)
-        yield Section(
-            "What each outcome tells, in nats", (), TOLD, [one.row for one in told[:MOST_TOLD]], html=picture
-        )
+        rows_told = [one.row for one in told[:MOST_TOLD]]
+        yield Section("What each outcome tells, in nats", (), TOLD, rows_told, html=picture)
         left = len(outcomes) - len(told)
         more = [f"Left out are {left} more, which tell less."] if left else []
         note = "This is under the prior of the file; the promise may be for more priors."
@@ -233,12 +206,8 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
         "The second is a script that needs Python alone, and runs where no pmlopt is installed once it is "
         "copied there. It takes every number as the rational that it is. Both say what they do not check."
     ], kind="soft")  # fmt: skip
-    matrix = matrix_html(
-        "Probability of each output (columns) for each input (rows)",
-        mechanism.matrix,
-        mechanism.inputs,
-        mechanism.outputs,
-    )
+    title = "Probability of each output (columns) for each input (rows)"
+    matrix = matrix_html(title, mechanism.matrix, mechanism.inputs, mechanism.outputs)
     yield Section("The mechanism", ["A row for each input, a column for each output."], html=matrix)
     names = {name.partition("_about_")[0] for name in limits}
     if sources := [source for kind, source in SOURCES.items() if kind in names]:
@@ -292,11 +261,8 @@ def _markdown(title: str, found: Iterable[Section]) -> str:
             lines += [part for line in one.lines for part in (marks.get(one.kind, "") + _escaped(line), "")]
         if one.rows:
             head = one.head or [""] * len(one.rows[0])
-            table = [
-                [*map(_escaped, head)],
-                ["---"] * len(head),
-                *([*map(_escaped, row)] for row in one.rows),
-            ]
+            cells = [[*map(_escaped, row)] for row in one.rows]
+            table = [[*map(_escaped, head)], ["---"] * len(head), *cells]
             lines += [*("| " + " | ".join(row) + " |" for row in table), ""]
     return "\n".join(lines).rstrip() + "\n"
 

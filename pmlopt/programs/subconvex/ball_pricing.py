@@ -51,7 +51,7 @@ def most_of_ball(families: Sequence[Family]) -> float:
 
 
 def plateau_bound(
-    p: FloatArray, keep: float, half: float, multipliers: FloatArray, others: float, enough: float
+    p: FloatArray, keep: float, half: float, rho: FloatArray, others: float, enough: float
 ) -> float:
     """What no plateau is worth beyond its cost in mutual information, from what the other columns are worth.
 
@@ -68,7 +68,7 @@ def plateau_bound(
         p: (N,) the prior.
         keep: e^-epsilon.
         half: half of the ball's radius, at most `keep`.
-        multipliers: (N,) rho.
+        rho: (N,) the multipliers.
         others: what no column without plateau is worth beyond its cost.
         enough: a bound of this much need not be lowered.
     """
@@ -76,11 +76,10 @@ def plateau_bound(
     if total >= 1 or not light.any():
         return others
     mass = min(half, float(p[light].sum()) * (1 + _SLACK))
-    most = -math.log(total) - float(multipliers.min())  # what B is worth at most
-    rate = float(multipliers[light].min())
-    same = (
-        max(0.0, -math.expm1(min(others - most, 0.0))) / keep
-    )  # a taller plateau has a B that is worth less
+    most = -math.log(total) - float(rho.min())  # what B is worth at most
+    rate = float(rho[light].min())
+    # a taller plateau has a B that is worth less
+    same = max(0.0, -math.expm1(min(others - most, 0.0))) / keep
 
     def bounds(low: FloatArray, high: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
@@ -107,7 +106,7 @@ def plateau_bound(
     return max(upper, float(found.max()))
 
 
-class BallPricer:
+class BallPricer(Pricer):
     """Prices columns over an l1 ball around the prior: those without plateau, and what plateaus add.
 
     Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:
@@ -134,43 +133,40 @@ class BallPricer:
         """Columns to start from."""
         return self.exact.seeds(count // 2) or self.split.seeds(count)
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Batch]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
         """The best columns of both kinds; see `Pricer.price`."""
-        priced = self.exact.price(multipliers, most, enough, clock)
+        priced = self.exact.price(rho, most, enough, clock)
         if self.plateaus is not None:
             least = max(enough, priced.upper)
-            plateaus = self.plateaus.narrowed(multipliers, least, priced.upper)
+            plateaus = self.plateaus.narrowed(rho, least, priced.upper)
             if priced.best > enough:  # plateaus are gone through once there is nothing else
-                upper = max(priced.upper, plateaus.relaxed(multipliers, least, 0.0).upper)
+                upper = max(priced.upper, plateaus.relaxed(rho, least, 0.0).upper)
                 return Priced(priced.best, upper, priced.columns)
-            others = plateaus.price(multipliers, most, least, clock)
+            others = plateaus.price(rho, most, least, clock)
             columns = [*priced.columns, *others.columns]
             return Priced(max(priced.best, others.best), max(priced.upper, others.upper), columns)
-        best, found = self.nested.best(multipliers, most, clock)
+        best, found = self.nested.best(rho, most, clock)
         best, upper = max(best, priced.best), math.inf
         if best <= enough:
-            upper = max(best, self._with_plateaus(multipliers, priced.upper, enough, clock))
+            upper = max(best, self._with_plateaus(rho, priced.upper, enough, clock))
         return Priced(best, upper, [*priced.columns, found])
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The larger of both bounds; see `Pricer.bound`."""
-        loose = self.told - float(multipliers.min())
+        loose = self.told - float(rho.min())
         if loose <= enough:
             return loose
-        others = self.exact.bound(multipliers, enough, clock)
-        return min(loose, self._with_plateaus(multipliers, others, enough, clock))
+        others = self.exact.bound(rho, enough, clock)
+        return min(loose, self._with_plateaus(rho, others, enough, clock))
 
-    def _with_plateaus(self, multipliers: FloatArray, others: float, enough: float, clock: Clock) -> float:
+    def _with_plateaus(self, rho: FloatArray, others: float, enough: float, clock: Clock) -> float:
         if self.plateaus is not None:
             least = max(enough, others)
-            return max(
-                others, self.plateaus.narrowed(multipliers, least, others).bound(multipliers, least, clock)
-            )
+            plateaus = self.plateaus.narrowed(rho, least, others)
+            return max(others, plateaus.bound(rho, least, clock))
         upper = math.inf
         if self.information and self.half <= self.keep:
-            upper = plateau_bound(self.p, self.keep, self.half, multipliers, others, enough)
+            upper = plateau_bound(self.p, self.keep, self.half, rho, others, enough)
         if upper > max(others, enough):
-            upper = min(upper, max(others, self.split.bound(multipliers, max(enough, others), clock)))
+            upper = min(upper, max(others, self.split.bound(rho, max(enough, others), clock)))
         return upper

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import rounding_of
 from pmlopt.model.utility import informations
 from pmlopt.programs.certificate import FLOATS, Claim
-from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, no_bound, value_claim
+from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, value_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.subconvex.column_spaces import column_space
 
@@ -31,13 +31,10 @@ class ColumnCertificate(DesignCertificate):
     """
 
     kind: ClassVar[str] = "sub-convex"
+    flat = False
 
     utility: str
     pricing: str
-
-    @property
-    def flat(self) -> bool:
-        return False
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a sub-convex utility, the extreme columns priced again."""
@@ -51,7 +48,7 @@ class ColumnCertificate(DesignCertificate):
         value = value_claim(self.value, utility.value(prior, self.mechanism), rounding)
         found = (*self.level_checks, value, gap_claim(self, rounding, True))
         if rho is None or rho.shape != (prior.size,):
-            return (*found, no_bound(self, True))
+            return (*found, bound_claim(self.bound, None, True))
         if np.array_equal(rho, space.released):
             proved = space.everything_bound
         else:

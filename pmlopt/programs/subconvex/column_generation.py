@@ -9,6 +9,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.loaded_later import optimize
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.columns import Batch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
@@ -79,13 +80,11 @@ def _fewest(
 
 def _polished(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
     """Weights that meet the rows to rounding, and the columns that keep one."""
-    from scipy.optimize import nnls
-
     if not len(used):
         raise ArithmeticError("no column has a weight")
     weights = np.asarray(np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float)
     if (weights < 0).any() or _off(lifts[:, used], weights) > 1e-12:
-        weights = nnls(lifts[:, used], np.ones(len(lifts)))[0]
+        weights = optimize.nnls(lifts[:, used], np.ones(len(lifts)))[0]
     kept = np.flatnonzero(weights > 0)
     return used[kept], weights[kept]
 
@@ -274,8 +273,7 @@ class _Generation:
         p, scale = self.program.prior.pmf, self.program.scale
         for knots in KNOTS:
             self._relax(pricer, _hats(p, knots), STAGE_ROUNDS, 10.0 ** -(3 + knots // 12) * scale, 0.0)
-        base = float(p @ self.multipliers)
-        near = self.bound - base - POOL_SHARE * scale
+        near = self.bound - float(p @ self.multipliers) - POOL_SHARE * scale
         self._add(pricer.near(self.multipliers, POOL_COLUMNS, near, self.clock))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
@@ -286,12 +284,7 @@ class _Generation:
         return self._relax(pricer, every, MAX_RELAXED_ROUNDS, self.allowed, RELAXED_SHARE)
 
     def _relax(
-        self,
-        pricer: SplitPricer | KindPricer,
-        basis: FloatArray,
-        rounds: int,
-        digits: float,
-        share: float,
+        self, pricer: SplitPricer | KindPricer, basis: FloatArray, rounds: int, digits: float, share: float
     ) -> bool:
         """Lower the bound by relaxed columns, the costs of letters being combinations of a basis.
 
@@ -354,6 +347,5 @@ class _Generation:
 
 def _hats(p: FloatArray, knots: int) -> FloatArray:
     """(N, D) the functions that are 1 at one knot, 0 at the others, and linear in p between."""
-    ranked = np.sort(p)
-    at = np.unique(ranked[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
+    at = np.unique(np.sort(p)[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
     return np.array([np.interp(p, at, one) for one in np.eye(len(at))]).T

@@ -92,17 +92,6 @@ class ColumnSpace:
             return vertices(self.prior.pmf, self.allowed, limit) if few else None
         return None if self._all is None or len(self._all.listed[0]) > limit else self._all.listed
 
-    def every_column(self) -> Sequence[Batch]:
-        """All extreme columns but the constant.
-
-        Raises:
-            ProgramError: there are too many; the message says how many.
-        """
-        listed = self.listed(self.limit)
-        if listed is None:
-            raise ProgramError(self.too_many())
-        return listed
-
     def too_many(self) -> str:
         """Why the columns are not listed, and what to do."""
         number = "too many" if self.count is None else f"{self.count:,}"
@@ -126,11 +115,8 @@ class ColumnSpace:
         if not isinstance(self.allowed, tuple):
             return []
         p, boxes = self.prior.pmf, [family for family in self.allowed if isinstance(family, Box)]
-        known = [
-            recognised(box, form.matrix / (p @ form.matrix))
-            for _, form in forms(self.prior, self.privacy)
-            for box in boxes
-        ]
+        columns = [form.matrix / (p @ form.matrix) for _, form in forms(self.prior, self.privacy)]
+        known = [recognised(box, lifts) for lifts in columns for box in boxes]
         return [*known, *(unit_columns(family, p) for family in self.allowed)]
 
     # ------------------------------------------------------------ what the utility says
@@ -138,9 +124,7 @@ class ColumnSpace:
     @cached_property
     def kernel(self) -> Kernel | None:
         """The utility as a sum over letters, where it is one."""
-        if isinstance(self.utility, FInformation):
-            return Kernel(self.prior.pmf, self.utility.phi)
-        return None
+        return Kernel(self.prior.pmf, self.utility.phi) if isinstance(self.utility, FInformation) else None
 
     def worths(self, lifts: FloatArray) -> FloatArray:
         """(K,) the utility of columns."""
@@ -235,8 +219,7 @@ class ColumnSpace:
                 search.nested.chords if isinstance(search, SplitPricer) else ChordBound(kernel, self.allowed)
             )
             tried = [min((chords.slopes, free), key=lambda rho: float(p @ rho) + chords.upper(rho))]
-        bounds = [(float(p @ rho) + self._rough(rho), rho) for rho in tried]
-        return min(bounds, key=lambda found: found[0])
+        return min(((float(p @ rho) + self._rough(rho), rho) for rho in tried), key=lambda found: found[0])
 
     def _rough(self, multipliers: FloatArray) -> float:
         """A bound on what columns are worth beyond their cost: relaxed, or from a short list of stairs."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import ClassVar, Generic, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,29 +54,15 @@ class Kernel:
         rise = self.phi(self.caps(box)) - self.at(box.low)
         return np.where(width > 0, rise / np.where(width > 0, width, 1.0), 0.0)
 
-    def rounding(self, multipliers: FloatArray, caps: FloatArray) -> float:
+    def rounding(self, rho: FloatArray, caps: FloatArray) -> float:
         """What rounding may take off a bound that sums N terms of these multipliers and of phi up to caps."""
         size = float(np.abs(self.phi(caps) / np.maximum(caps, 1.0)).max()) + abs(self.at(0.0)) + 1.0
-        terms = float(np.abs(multipliers).max()) + float(self.p @ np.abs(multipliers)) + size
+        terms = float(np.abs(rho).max()) + float(self.p @ np.abs(rho)) + size
         return rounding_of(len(self.p), terms)
 
 
 LETTERS_PER_WORD = 16
 """Letters to a word of a set."""
-
-
-class Batch(Protocol):
-    """Several columns of a design at once, each of mean one under the prior."""
-
-    def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
-        """(N, K) the columns, of mean one under p, with room of that share to the requirement's bounds."""
-        ...
-
-    def distinct(self, p: FloatArray) -> Batch:
-        """The same columns without repetition."""
-        ...
-
-    def __len__(self) -> int: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,6 +214,9 @@ class Explicit:
         return replace(self, entries=self.entries[:, chosen])
 
 
+Batch: TypeAlias = Columns | Explicit
+"""Several columns of a design at once, each of mean one under the prior."""
+
 B_co = TypeVar("B_co", bound=Batch, covariant=True)
 
 
@@ -262,28 +252,26 @@ class Relaxed:
     guesses: list[Explicit]
 
 
-class Pricer(Protocol):
+class Pricer(ABC):
     """One way of pricing."""
 
     name: ClassVar[str]
 
     def seeds(self, count: int) -> Sequence[Batch]:
-        """Columns to start from, of each family about so many."""
-        ...
+        """Columns to start from, of each family about so many; none where the first round finds the best."""
+        return ()
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Batch]:
+    @abstractmethod
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
         """Look for columns with the largest `mu(lam) - <p rho, lam>`.
 
         Args:
-            multipliers: (N,) rho.
+            rho: (N,) the multipliers.
             most: how many columns are wanted.
             enough: columns worth no more than this are of no use.
             clock: what is left of the time: after it the bound is what is proved by then.
         """
-        ...
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on `mu(lam) - <p rho, lam>`; one of `enough` need not be lowered."""
-        ...
+        return self.price(rho, 1, enough, clock).upper

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from functools import partial
+from heapq import nlargest
 from typing import ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
+from pmlopt.core.loaded_later import optimize, sparse
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined
+from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, joined
 from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core, filled_up
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -82,9 +84,11 @@ def least_loss(
     parts = []
     for kind in np.flatnonzero(weights > _USED):
         letter = int(kinds.letter[kind])
-        high = _sets(
-            numbers, light, prices, letter, int(kinds.inside[kind]), math.ceil(count * weights[kind]), rng
-        )
+        others = light & (np.arange(len(numbers)) != letter)
+        always, free = others & (prices < 0), np.flatnonzero(others & (prices == 0))
+        inside = int(kinds.inside[kind] - numbers[always].sum())
+        high = random_sets(numbers, free, inside, math.ceil(count * weights[kind]), rng)
+        high[:, always] = True  # what the prices ask for
         parts.append(Columns(box, high, np.full(len(high), letter)))
     columns = joined(parts)
     if len(columns) == 0:
@@ -92,24 +96,6 @@ def least_loss(
     # a heavy letter's own column loses nothing: its multiplier makes it worth as much as the others
     above = np.where(light, prices / (kernel.p * (box.high - box.low)), kinds.least(prices) / (1 - box.low))
     return columns, kernel.chords(box) + above
-
-
-def _sets(
-    counts: IntArray,
-    light: BoolArray,
-    prices: FloatArray,
-    letter: int,
-    inside: int,
-    wanted: int,
-    rng: np.random.Generator,
-) -> BoolArray:
-    """(K, N) random sets of a total count for a letter between, with what the prices ask for."""
-    others = light & (np.arange(len(counts)) != letter)
-    always = others & (prices < 0)
-    free = np.flatnonzero(others & (prices == 0))
-    high = random_sets(counts, free, inside - int(counts[always].sum()), wanted, rng)
-    high[:, always] = True
-    return high
 
 
 class _Kinds:
@@ -142,15 +128,10 @@ class _Kinds:
         Raises:
             ArithmeticError: HiGHS does not end at an optimum.
         """
-        from scipy import sparse
-        from scipy.optimize import linprog
-
         places, scale = np.arange(len(self.letter)), float(self.loss.max()) or 1.0
-        rows = [
-            sparse.csr_array((part, (self.letter, places)), shape=(self._size, len(places)))
-            for part in (self.share, 1 - self.share)
-        ]
-        solved = linprog(
+        shape, parts = (self._size, len(places)), (self.share, 1 - self.share)
+        rows = [sparse.csr_array((part, (self.letter, places)), shape=shape) for part in parts]
+        solved = optimize.linprog(
             self.loss / scale,
             A_ub=sparse.vstack(rows),  # not more than the row asks for, and not less
             b_ub=np.repeat([mean, 1 - mean], self._size),
@@ -161,21 +142,19 @@ class _Kinds:
         if not solved.success:
             raise ArithmeticError(f"the mixture of columns: {solved.message}")
         more, less = -solved.ineqlin.marginals.reshape(2, self._size)
-        prices = np.where(np.abs(more - less) > _USED, more - less, 0.0)
-        return np.asarray(solved.x), prices * scale
+        return np.asarray(solved.x), np.where(np.abs(more - less) > _USED, more - less, 0.0) * scale
 
     def least(self, prices: FloatArray) -> float:
         """What the best column loses when it pays the prices."""
         cheap = np.minimum(prices, 0.0)
-        own = prices[self.letter] * self.share - cheap[self.letter]
-        return float((self.loss + own).min() + cheap.sum())
+        return float((self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum())
 
 
 MOST_TABLE_ENTRIES = 100_000_000
 """Table entries that one round of pricing may compute."""
 
 
-class CountPricer:
+class CountPricer(Pricer):
     """Prices exactly where the prior is whole counts with a modest total.
 
     `K[t]`, the least cost of a set of total count t, is a knapsack table. A column with a letter f between
@@ -204,15 +183,9 @@ class CountPricer:
             return None
         return least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
 
-    def seeds(self, count: int) -> Sequence[Columns]:
-        """No columns: those of a round of pricing are the best."""
-        return ()
-
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Columns]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
         """The best column for each letter between; see `Pricer.price`."""
-        costs = self.kernel.p * multipliers
+        costs = self.kernel.p * rho
         best, found = -math.inf, []
         for family in self.families:
             price = self._box if isinstance(family, Box) else self._stairs
@@ -221,10 +194,6 @@ class CountPricer:
             if len(columns):
                 found.append(columns)
         return Priced(best, best, found)
-
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The best column's; see `Pricer.bound`."""
-        return self.price(multipliers, 1, enough, clock).upper
 
     def _box(self, box: Box, costs: FloatArray, most: int) -> tuple[float, Columns]:
         p, limit = self.kernel.p, math.floor(box.capacity * self.total * (1 + 1e-13))
@@ -241,9 +210,7 @@ class CountPricer:
             if len(values):
                 place = int(values.argmax())
                 tops.append((float(values[place]), letter, first + place))
-        tops = [
-            top for top in sorted(tops, reverse=True)[: min(most, _COLUMNS_PER_ROUND)] if top[0] > -math.inf
-        ]
+        tops = [top for top in nlargest(min(most, _COLUMNS_PER_ROUND), tops) if top[0] > -math.inf]
         sets = [self._set(costs, total, without=letter) for _, letter, total in tops]
         best = tops[0][0] if tops else -math.inf
         letters = np.array([letter for _, letter, _ in tops], int)

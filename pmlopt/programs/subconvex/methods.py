@@ -14,7 +14,7 @@ from pmlopt.data.mechanism import Mechanism, paired
 from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
-from pmlopt.programs.exact.repair import polished_repair
+from pmlopt.programs.exact.repair import nearest_repair
 from pmlopt.programs.program import Found, Method, MethodError, Question, certified, found_by
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import fewest_outputs, generate
@@ -47,7 +47,7 @@ def certify_columns(
     """
     if program.outputs is not None:  # the outputs that the optimum does not need never occur
         matrix = np.pad(matrix, ((0, 0), (0, len(program.outputs) - matrix.shape[1])))
-    fixed = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+    fixed = nearest_repair(program.prior, program.privacy, matrix, noise=0.0)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]
@@ -106,9 +106,6 @@ def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCer
         if certificate.gap <= allowed:
             return certificate
     return None
-
-
-COLUMN_GENERATION = "column-generation"
 
 
 Solver = Callable[[ColumnDesign, Options, bool], Outcome]
@@ -189,7 +186,7 @@ def _point(program: ColumnDesign) -> Point:
     return _fewest(program, weights, np.asarray(duals))
 
 
-def _start(program: ColumnDesign, warm_start: WarmStart) -> ColumnDesign:
+def _start(program: ColumnDesign, warm_start: WarmStart, _: Clock) -> ColumnDesign:
     """The program with the columns of the mechanism that was given; itself without one."""
     if warm_start is None or warm_start is False:
         return program
@@ -210,11 +207,6 @@ def _certify(
     return certified(certificate, known_columns(program, certificate))
 
 
-def _complete(program: ColumnDesign, _: ColumnDesign) -> bool:
-    """Whether all extreme columns are declared."""
-    return program.complete
-
-
 def _over_all(
     name: str, reason: str = "asked for by name", automatic: bool = False
 ) -> Method[ColumnDesign, ColumnDesign, ColumnCertificate]:
@@ -223,7 +215,7 @@ def _over_all(
         name,
         reason,
         partial(_certified, partial(_declared, name)),
-        _complete,
+        lambda program, _: program.complete,
         automatic,
         takes="programs that declare all extreme columns, and cannot generate them as `auto` does; "
         "program.with_every_column() declares them where they are few enough",
@@ -235,7 +227,7 @@ QUESTION = Question(
     (
         _over_all("highs", "all extreme columns are declared: HiGHS simplex ends at a vertex", True),
         Method(
-            COLUMN_GENERATION,
+            "column-generation",
             "the simplex did not end, or extreme columns are too many: columns as they are needed",
             partial(_certified, generate),
         ),

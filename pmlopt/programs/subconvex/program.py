@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, rounding_of
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
@@ -21,9 +21,6 @@ from pmlopt.programs.program import Declaration, problem_of
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_spaces import ColumnSpace, column_space
 from pmlopt.programs.subconvex.columns import Explicit
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 MOST_DECLARED_COLUMNS = 2_000
 """Extreme columns up to which a program declares all of them."""
@@ -61,16 +58,13 @@ class ColumnDesign(Design[ColumnCertificate]):
     @property
     def mechanism(self) -> cp.Expression:
         """(N, K) the columns times their weights."""
-        import cvxpy as cp
-
         weights = cp.reshape(self.variables["weights"], (1, len(self.worths)), order="C")
         return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
 
     @cached_property
     def scale(self) -> float:
         """The most that the choice of a mechanism can change the utility; the scale of a gap."""
-        top = min(self.space.closed_bound[0], self.space.everything)
-        return max(top - self.space.constant, 0.0)
+        return max(min(self.space.closed_bound[0], self.space.everything) - self.space.constant, 0.0)
 
     def with_every_column(self) -> ColumnDesign:
         """The same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
@@ -79,7 +73,10 @@ class ColumnDesign(Design[ColumnCertificate]):
             ProgramError: there are too many to list; the message says how many.
         """
         p = self.prior.pmf
-        lifts = [np.ones((len(p), 1)), *(columns.lifts(p, MARGIN) for columns in self.space.every_column())]
+        listed = self.space.listed(self.space.limit)
+        if listed is None:
+            raise ProgramError(self.space.too_many())
+        lifts = [np.ones((len(p), 1)), *(columns.lifts(p, MARGIN) for columns in listed)]
         return _with_lifts(self, np.hstack(lifts), True)
 
     def with_columns(self, lifts: FloatArray) -> ColumnDesign:
@@ -116,13 +113,6 @@ class ColumnDesign(Design[ColumnCertificate]):
         expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
         return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
 
-    def with_constraints(self, **constraints: cp.Constraint) -> ColumnDesign:
-        """Refused: which outputs there are is part of the answer, so there is nothing to constrain."""
-        raise ProgramError(
-            "a design with a sub-convex utility takes no constraints of your own: its outputs are not known "
-            "before it is solved; use a linear utility such as ExpectedGain"
-        )
-
 
 def column_design(
     prior: Prior, privacy: Requirement, utility: SubConvex, outputs: tuple[Label, ...] | None
@@ -132,8 +122,7 @@ def column_design(
     space = column_space(prior, privacy, utility)
     listed = space.listed(MOST_DECLARED_COLUMNS)
     columns = space.starts() if listed is None else listed
-    parts = [np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)]
-    lifts = np.hstack(parts)
+    lifts = np.hstack([np.ones((prior.size, 1)), *(batch.lifts(prior.pmf, MARGIN) for batch in columns)])
     worths = utility.worths(prior.pmf, lifts)
     program = ColumnDesign(
         declare=partial(_declaration, lifts, worths),
@@ -158,8 +147,6 @@ def _with_lifts(program: ColumnDesign, lifts: FloatArray, complete: bool) -> Col
 
 
 def _declaration(lifts: FloatArray, worths: FloatArray) -> Declaration:
-    import cvxpy as cp
-
     weights = cp.Variable(lifts.shape[1], nonneg=True, name="weights")
     constraints = {"rows": lifts @ weights == 1}
     problem = problem_of(cp.Maximize(worths @ weights), constraints)

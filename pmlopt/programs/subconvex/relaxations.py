@@ -9,18 +9,18 @@ from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Kernel
 
 
-def relaxed(kernel: Kernel, family: Family, multipliers: FloatArray) -> float:
+def relaxed(kernel: Kernel, family: Family, rho: FloatArray) -> float:
     """An upper bound on `mu(lam) - <p rho, lam>` over the columns of a family.
 
     For a box phi is replaced by its chords, which leaves a fractional knapsack. For staircases the cost of
     a set is replaced by that of the cheapest letters up to its mass, which leaves one variable.
     """
     if family.constant:
-        return kernel.at(1.0) - float(kernel.p @ multipliers)
+        return kernel.at(1.0) - float(kernel.p @ rho)
     if isinstance(family, Box):
-        base = kernel.at(family.low) - family.low * float(kernel.p @ multipliers)
-        return base + float(Knapsack(kernel, family, multipliers).fill(0, np.array([1 - family.low]))[0])
-    return staircases(kernel, family, multipliers)[0]
+        base = kernel.at(family.low) - family.low * float(kernel.p @ rho)
+        return base + float(Knapsack(kernel, family, rho).fill(0, np.array([1 - family.low]))[0])
+    return staircases(kernel, family, rho)[0]
 
 
 def closed_multipliers(kernel: Kernel, family: Family) -> FloatArray:
@@ -34,9 +34,9 @@ def closed_multipliers(kernel: Kernel, family: Family) -> FloatArray:
 class Knapsack:
     """The fractional knapsack of a box under multipliers: letters in the order of what their mass gains."""
 
-    def __init__(self, kernel: Kernel, box: Box, multipliers: FloatArray) -> None:
+    def __init__(self, kernel: Kernel, box: Box, rho: FloatArray) -> None:
         p = kernel.p
-        gain = kernel.chords(box) - multipliers
+        gain = kernel.chords(box) - rho
         self.order = np.argsort(-gain, kind="stable")
         self.gain = gain[self.order]
         self.room = (p * (kernel.caps(box) - box.low))[self.order]
@@ -59,11 +59,7 @@ _WIDTH = 1e-12
 
 
 def staircases(
-    kernel: Kernel,
-    family: Staircase,
-    multipliers: FloatArray,
-    enough: float = -np.inf,
-    edge: float | None = None,
+    kernel: Kernel, family: Staircase, rho: FloatArray, enough: float = -np.inf, edge: float | None = None
 ) -> tuple[float, float, float]:
     """A bound on staircases, and the masses between which they may be worth more than `enough`.
 
@@ -72,11 +68,11 @@ def staircases(
     K(s)`, with m and the step falling in s and K convex. The interval of s is bisected, each part bounded by
     its ends.
     """
-    phi, p, costs = kernel.phi, kernel.p, kernel.p * multipliers
-    order = np.argsort(multipliers, kind="stable")
+    phi, p, costs = kernel.phi, kernel.p, kernel.p * rho
+    order = np.argsort(rho, kind="stable")
     mass, cost = (np.concatenate([[0.0], np.cumsum(part[order])]) for part in (p, costs))
     if edge is not None:
-        cost = float((p * np.minimum(multipliers - edge, 0)).sum()) + edge * mass
+        cost = float((p * np.minimum(rho - edge, 0)).sum()) + edge * mass
     total, valley, room = float(costs.sum()), float(mass[int(cost.argmin())]), min(family.capacity, 1.0)
     edges = np.unique(np.append(mass[mass < room], min(room, float(mass[-1]))))
     ends, best, slack, bounds = np.stack([edges[:-1], edges[1:]]), -np.inf, 0.0, np.full(1, np.inf)
@@ -87,12 +83,8 @@ def staircases(
         worths = ends * tops + (1 - ends) * feet
         best = max(best, float((worths - low * total - step * spent).max()))
         least = np.where((ends[0] < valley) & (valley < ends[1]), cost.min(), spent.min(axis=0))
-        bounds = (
-            (ends * tops.max(axis=0)).max(axis=0)
-            + ((1 - ends) * feet.max(axis=0)).max(axis=0)
-            - (low * total).min(axis=0)
-            - (step * least).min(axis=0)
-        )
+        bounds = (ends * tops.max(axis=0)).max(axis=0) + ((1 - ends) * feet.max(axis=0)).max(axis=0)
+        bounds = bounds - (low * total).min(axis=0) - (step * least).min(axis=0)
         slack = max(slack, _SHARE * float(np.abs(worths).max()))
         promising = bounds > (best + slack if enough == -np.inf else enough)
         if not promising.any():

@@ -11,7 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
 from pmlopt.core.roots import bisected
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
-from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined, largest
+from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, joined, largest
 from pmlopt.programs.subconvex.relaxations import Knapsack, relaxed, staircases
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -29,7 +29,7 @@ _ROUNDING = 1e-13
 
 
 def columns_above(
-    kernel: Kernel, box: Box, multipliers: FloatArray, threshold: float, most: int
+    kernel: Kernel, box: Box, rho: FloatArray, threshold: float, most: int
 ) -> tuple[float, Columns] | None:
     """The columns lam of a box with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
 
@@ -45,12 +45,10 @@ def columns_above(
     Source: Horowitz and Sahni, Computing partitions with applications to the knapsack problem, J. ACM 21
     (1974), for meeting in the middle.
     """
-    letters = _Letters(kernel, box, multipliers, threshold)
+    letters = _Letters(kernel, box, rho, threshold)
     below, above = (max(float(part.max()), 0.0) for part in (letters.below, letters.above))
-    least = letters.total - below - 1e-15
-    sets = _within(
-        letters.room, letters.lost, letters.inside, letters.budget, (least, letters.total + above + 1e-15)
-    )
+    window = letters.total - below - 1e-15, letters.total + above + 1e-15
+    sets = _within(letters.room, letters.lost, letters.inside, letters.budget, window)
     if sets is None:
         return None
     values, codes, between = letters.columns(sets, most)
@@ -73,15 +71,15 @@ class _Letters:
         total: the mass of a column.
     """
 
-    def __init__(self, kernel: Kernel, box: Box, multipliers: FloatArray, threshold: float) -> None:
-        self._kernel, self._box, self._rho = kernel, box, multipliers
-        knapsack = Knapsack(kernel, box, multipliers)
+    def __init__(self, kernel: Kernel, box: Box, rho: FloatArray, threshold: float) -> None:
+        self._kernel, self._box, self._rho = kernel, box, rho
+        knapsack = Knapsack(kernel, box, rho)
         self.total, self.threshold = 1 - box.low, threshold
-        self._base = kernel.at(box.low) - box.low * float(kernel.p @ multipliers)
+        self._base = kernel.at(box.low) - box.low * float(kernel.p @ rho)
         upper = self._base + float(knapsack.fill(0, np.array([self.total]))[0])
         self.budget = upper - threshold + _ROUNDING * (1 + abs(upper) + abs(threshold))
         self.room = kernel.p * (kernel.caps(box) - box.low)
-        self._gain = kernel.chords(box) - multipliers
+        self._gain = kernel.chords(box) - rho
         self._fits = kernel.p <= box.capacity * (1 + 1e-13)
         filled = np.cumsum(knapsack.room)
         edge = float(knapsack.gain[min(int(np.searchsorted(filled, self.total)), len(filled) - 1)])
@@ -119,9 +117,8 @@ class _Letters:
         """(K,) values above the threshold, places of their sets, and letters between, perhaps of the set."""
         mass = sets @ self.room
         profit = self._base + sets @ (self.room * self._gain)
-        alone = sets[:, ~self._fits].sum(
-            axis=1
-        )  # letters that are the one between wherever they are more than low
+        # letters that are the one between wherever they are more than low
+        alone = sets[:, ~self._fits].sum(axis=1)
         found = []
         for letter in range(len(self.room)):
             member, room = sets[:, letter], self.room[letter]
@@ -199,7 +196,7 @@ def _within(
 
 
 def staircases_above(
-    kernel: Kernel, family: Staircase, multipliers: FloatArray, threshold: float, most: int, edge: float
+    kernel: Kernel, family: Staircase, rho: FloatArray, threshold: float, most: int, edge: float
 ) -> tuple[float, Columns] | None:
     """The staircases with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
 
@@ -210,22 +207,21 @@ def staircases_above(
     if threshold == -np.inf:
         return None
     p = kernel.p
-    upper, low, high = staircases(kernel, family, multipliers, threshold, edge)
+    upper, low, high = staircases(kernel, family, rho, threshold, edge)
     sets: BoolArray | None = np.zeros((0, len(p)), bool)
     if upper > threshold:
         step = float(family.fill(np.array([high]), np.zeros(1))[1][0])
         budget = (upper - threshold + _ROUNDING * (1 + abs(upper) + abs(threshold))) / step
-        lost = p * np.abs(multipliers - edge)
-        sets = _within(p, lost, multipliers < edge, budget, (low - _ROUNDING, high + 1e-15))
+        lost = p * np.abs(rho - edge)
+        sets = _within(p, lost, rho < edge, budget, (low - _ROUNDING, high + 1e-15))
     if sets is None:
         return None
     mass = sets @ p
     sets = sets[(mass > 0) & (mass < family.capacity * (1 - 1e-13))]
-    values = _stair_values(kernel, family, multipliers, sets @ p, sets @ (p * multipliers))
+    values = _stair_values(kernel, family, rho, sets @ p, sets @ (p * rho))
     top = largest(values, most)
     top = top[values[top] > threshold]
-    best = float(values[top].max(initial=-np.inf))
-    return best, Columns(family, sets[top], np.full(len(top), -1))
+    return float(values[top].max(initial=-np.inf)), Columns(family, sets[top], np.full(len(top), -1))
 
 
 MOST_CORE_LETTERS = 30
@@ -334,8 +330,7 @@ class Core:
             return np.zeros((0, self.size), bool)
         place = int(rng.integers(pairs[-1]))
         first = int(np.searchsorted(pairs, place, side="right"))
-        second = int(end[first] - (pairs[first] - place))
-        return self._sets(np.array([first]), np.array([second]))
+        return self._sets(np.array([first]), np.array([int(end[first] - (pairs[first] - place))]))
 
     def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
         """(K, N) the pairs of subsets at these places of either half."""
@@ -346,12 +341,12 @@ class Core:
 
 
 def _stair_values(
-    kernel: Kernel, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray
+    kernel: Kernel, family: Staircase, rho: FloatArray, mass: FloatArray, cost: FloatArray
 ) -> FloatArray:
     low, step, _ = family.fill(mass, np.zeros(mass.shape))
     low, phi = np.maximum(low, 0.0), kernel.phi
     worth = mass * phi(low + step) + (1 - mass) * phi(low)
-    return np.asarray(worth - low * float(kernel.p @ multipliers) - step * cost)
+    return np.asarray(worth - low * float(kernel.p @ rho) - step * cost)
 
 
 CORE_LETTERS = 16
@@ -361,7 +356,7 @@ _NEARBY_ORDERS = 4
 """Orders of the letters that are tried beside that of the multipliers."""
 
 
-class SearchPricer:
+class SearchPricer(Pricer):
     """Prices by a heuristic first, and by meeting in the middle where that finds nothing.
 
     All work is counted, so the same problem always ends the same way, unless time runs out.
@@ -382,20 +377,17 @@ class SearchPricer:
         if found is not None:
             return found
         free = np.zeros(len(self.kernel.p))
-        return joined(
-            [self._core(family, free, self._rng.permutation(len(free)), 1)[1] for _ in range(count)]
-        )
+        orders = (self._rng.permutation(len(free)) for _ in range(count))
+        return joined([self._core(family, free, order, 1)[1] for order in orders])
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Columns]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
         """The best columns of the core, or of all; see `Pricer.price`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
-            bound = relaxed(self.kernel, family, multipliers)
-            value, columns = self._near(family, multipliers, most)
+            bound = relaxed(self.kernel, family, rho)
+            value, columns = self._near(family, rho, most)
             if value <= enough < bound and not clock.late:
-                above = self._above(family, multipliers, enough, most)
+                above = self._above(family, rho, enough, most)
                 if above is not None:
                     columns, value = joined([columns, above[1]]), max(value, above[0])
                     bound = min(bound, max(value, enough))
@@ -403,33 +395,32 @@ class SearchPricer:
             found.append(columns)
         return Priced(best, upper, found)
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """The relaxed bound, or that of all columns where it is too large; see `Pricer.bound`."""
         upper = -np.inf
         for family in self.families:
-            bound = relaxed(self.kernel, family, multipliers)
+            bound = relaxed(self.kernel, family, rho)
             if bound > enough and not clock.late:
-                threshold = max(self._near(family, multipliers, 1)[0], enough)
-                above = self._above(family, multipliers, threshold, 1)
+                threshold = max(self._near(family, rho, 1)[0], enough)
+                above = self._above(family, rho, threshold, 1)
                 if above is not None:
                     bound = min(bound, max(threshold, above[0]))
             upper = max(upper, bound)
         return upper
 
     def _above(
-        self, family: Family, multipliers: FloatArray, threshold: float, most: int
+        self, family: Family, rho: FloatArray, threshold: float, most: int
     ) -> tuple[float, Columns] | None:
         """All columns of a family above a threshold; None where it takes too long."""
         if isinstance(family, Box):
-            return columns_above(self.kernel, family, multipliers, threshold, most)
-        order = np.argsort(multipliers, kind="stable")
-        place = min(self._edge(family, multipliers, order), len(order) - 1)
-        edge = float(multipliers[order[place]])
-        return staircases_above(self.kernel, family, multipliers, threshold, most, edge)
+            return columns_above(self.kernel, family, rho, threshold, most)
+        order = np.argsort(rho, kind="stable")
+        edge = float(rho[order[min(self._edge(family, rho, order), len(order) - 1)]])
+        return staircases_above(self.kernel, family, rho, threshold, most, edge)
 
-    def _near(self, family: Family, multipliers: FloatArray, most: int) -> tuple[float, Columns]:
+    def _near(self, family: Family, rho: FloatArray, most: int) -> tuple[float, Columns]:
         """The best columns of the cores in the order of the multipliers, and in orders near to it."""
-        gain = -multipliers
+        gain = -rho
         if isinstance(family, Box):
             gain = gain + self.kernel.chords(family)
         spread = 0.5 * float(np.abs(gain - gain.mean()).mean())
@@ -437,45 +428,43 @@ class SearchPricer:
         for near in range(1 + _NEARBY_ORDERS):
             shift = self._rng.normal(size=len(gain)) * spread if near else 0.0
             order = np.argsort(-(gain + shift), kind="stable")
-            parts.append(self._core(family, multipliers, order, most if near == 0 else most // 4 + 1))
+            parts.append(self._core(family, rho, order, most if near == 0 else most // 4 + 1))
         return max(value for value, _ in parts), joined([columns for _, columns in parts])
 
-    def _core(
-        self, family: Family, multipliers: FloatArray, order: IntArray, most: int
-    ) -> tuple[float, Columns]:
+    def _core(self, family: Family, rho: FloatArray, order: IntArray, most: int) -> tuple[float, Columns]:
         """The best columns that hold the first letters of the order, any of the next, none of the last."""
         p = self.kernel.p
         fitting = order[p[order] <= family.capacity * (1 + 1e-13)]
-        place = self._edge(family, multipliers, fitting)
+        place = self._edge(family, rho, fitting)
         first = max(0, min(place - CORE_LETTERS // 2, len(fitting) - CORE_LETTERS))
         core, fixed = fitting[first : first + CORE_LETTERS], fitting[:first]
         mass = p[fixed].sum() + subset_sums(p[core])
-        cost = (p * multipliers)[fixed].sum() + subset_sums((p * multipliers)[core])
+        cost = (p * rho)[fixed].sum() + subset_sums((p * rho)[core])
         if isinstance(family, Box):
             others = [int(letter) for letter in order if p[letter] > family.capacity]
-            value, subset, letter = self._between(family, multipliers, core, others, mass, cost, most)
+            value, subset, letter = self._between(family, rho, core, others, mass, cost, most)
         else:
-            value, subset = self._steps(family, multipliers, mass, cost, most)
+            value, subset = self._steps(family, rho, mass, cost, most)
             letter = np.full(len(subset), -1)
         high = np.zeros((len(subset), len(p)), bool)
         high[:, fixed] = True
         high[:, core] = (subset[:, None] >> np.arange(len(core))) & 1 == 1
         return float(value.max(initial=-np.inf)), Columns(family, high, letter)
 
-    def _edge(self, family: Family, multipliers: FloatArray, order: IntArray) -> int:
+    def _edge(self, family: Family, rho: FloatArray, order: IntArray) -> int:
         """The place in the order at which the best column stops, roughly."""
         mass = np.cumsum(self.kernel.p[order])
         if isinstance(family, Box):
             return int(np.searchsorted(mass, family.capacity))
         inside = mass < family.capacity * (1 - 1e-13)
-        spent = np.cumsum((self.kernel.p * multipliers)[order])
-        values = _stair_values(self.kernel, family, multipliers, mass[inside], spent[inside])
+        spent = np.cumsum((self.kernel.p * rho)[order])
+        values = _stair_values(self.kernel, family, rho, mass[inside], spent[inside])
         return int(values.argmax()) + 1 if len(values) else 0
 
     def _between(
         self,
         box: Box,
-        multipliers: FloatArray,
+        rho: FloatArray,
         core: IntArray,
         others: list[int],
         mass: FloatArray,
@@ -486,7 +475,7 @@ class SearchPricer:
         p, phi, rise = self.kernel.p, self.kernel.phi, box.high - box.low
         rest = 1 - box.low - rise * mass
         ends = self.kernel.at(box.low), self.kernel.at(box.high)
-        base = ends[0] - box.low * float(p @ multipliers)
+        base = ends[0] - box.low * float(p @ rho)
         subsets = np.flatnonzero((rest >= -1e-15) & (rest <= rise * p[[*core, *others]].max()))
         values, chosen, letters = [], [], []
         for letter in [*map(int, core), *others]:
@@ -497,13 +486,8 @@ class SearchPricer:
             if len(here) == 0:
                 continue
             free, left = free[here], left[here]
-            value = (
-                base
-                + mass[free] * (ends[1] - ends[0])
-                - rise * cost[free]
-                + p[letter] * (phi(box.low + left / p[letter]) - ends[0])
-                - left * multipliers[letter]
-            )
+            value = base + mass[free] * (ends[1] - ends[0]) - rise * cost[free] - left * rho[letter]
+            value += p[letter] * (phi(box.low + left / p[letter]) - ends[0])
             top = largest(value, most)
             values.append(value[top])
             chosen.append(free[top])
@@ -515,10 +499,10 @@ class SearchPricer:
         return value[top], np.concatenate(chosen)[top], np.concatenate(letters)[top]
 
     def _steps(
-        self, family: Staircase, multipliers: FloatArray, mass: FloatArray, cost: FloatArray, most: int
+        self, family: Staircase, rho: FloatArray, mass: FloatArray, cost: FloatArray, most: int
     ) -> tuple[FloatArray, IntArray]:
         """The best staircases on subsets of a core: their values and subsets."""
         inside = np.flatnonzero((mass > 0) & (mass < family.capacity * (1 - 1e-13)))
-        values = _stair_values(self.kernel, family, multipliers, mass[inside], cost[inside])
+        values = _stair_values(self.kernel, family, rho, mass[inside], cost[inside])
         top = largest(values, most)
         return values[top], inside[top]

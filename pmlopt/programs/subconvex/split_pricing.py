@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import product
 from typing import ClassVar
 
 import highspy
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.core.loaded_later import sparse
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.model.uncertainty.boxes import ChoquetSet
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, Relaxed
+from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, Pricer, Relaxed
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, Clock
 
@@ -44,31 +46,30 @@ class NestedPricer:
         n = len(self.kernel.p)
         return [self._explicit(*_joined([_prefixes(self._rng.permutation(n)) for _ in range(3)]))]
 
-    def best(self, multipliers: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
+    def best(self, rho: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
         """The best columns found, and what the best is worth beyond its cost."""
-        spread = float(np.abs(multipliers - multipliers.mean()).mean())
-        shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(multipliers)))
+        spread = float(np.abs(rho - rho.mean()).mean())
+        shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(rho)))
         shifts[0] = 0.0
-        orders = [np.argsort(multipliers + shift, kind="stable") for shift in shifts]
+        orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _joined([_prefixes(order) for order in orders])
-        found = self._climbed(inner, outer, multipliers, most, clock)
-        return float(self._values(found, multipliers).max(initial=-np.inf)), found
+        found = self._climbed(inner, outer, rho, most, clock)
+        return float(self._values(found, rho).max(initial=-np.inf)), found
 
-    def near(self, column: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Explicit:
+    def near(self, column: FloatArray, rho: FloatArray, clock: Clock = FOREVER) -> Explicit:
         """The best columns that are nested in the order of a column's entries, and on the way from there."""
-        return self._climbed(
-            *_prefixes(np.argsort(-column, kind="stable")), multipliers, COLUMNS_PER_BATCH, clock
-        )
+        nested = _prefixes(np.argsort(-column, kind="stable"))
+        return self._climbed(*nested, rho, COLUMNS_PER_BATCH, clock)
 
     def _climbed(
-        self, inner: BoolArray, outer: BoolArray, multipliers: FloatArray, most: int, clock: Clock
+        self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, clock: Clock
     ) -> Explicit:
         """The best of these columns, and those on the way of the local search from the first of them."""
         parts: list[FloatArray] = []
         last = -np.inf
         for _ in range(MAX_LOCAL_STEPS):
             columns = self._explicit(inner, outer)
-            values = self._values(columns, multipliers)
+            values = self._values(columns, rho)
             if not len(values) or (parts and clock.late) or values.max() <= last + 1e-12 * (1 + abs(last)):
                 break
             last = float(values.max())
@@ -81,8 +82,8 @@ class NestedPricer:
         columns = self.cone.nested(inner, outer)
         return Explicit(columns / (self.kernel.p @ columns))
 
-    def _values(self, columns: Explicit, multipliers: FloatArray) -> FloatArray:
-        return self.kernel.worth(columns.entries) - (self.kernel.p * multipliers) @ columns.entries
+    def _values(self, columns: Explicit, rho: FloatArray) -> FloatArray:
+        return self.kernel.worth(columns.entries) - (self.kernel.p * rho) @ columns.entries
 
 
 class ChordBound:
@@ -107,9 +108,9 @@ class ChordBound:
         ends = np.where(wide, phi(floors), np.maximum(phi(floors), phi(self.caps)))
         self._constant = float(p @ (ends - self.slopes * floors))
 
-    def upper(self, multipliers: FloatArray) -> float:
+    def upper(self, rho: FloatArray) -> float:
         """An upper bound on the reduced worth of every nested column, from chords."""
-        return self._constant + self._most((self.slopes - multipliers)[:, None])
+        return self._constant + self._most((self.slopes - rho)[:, None])
 
     def _most(self, gains: FloatArray) -> float:
         return self.cone.priors.relaxation(self.kernel.p, gains, self.cone.keep)
@@ -211,8 +212,8 @@ class Relaxation:
     largest of four numbers bounds a whole cell; the multipliers are improved by the ellipsoid method.
     """
 
-    def __init__(self, kernel: Kernel, split: Split, multipliers: FloatArray) -> None:
-        self.kernel, self.split, self.rho = kernel, split, multipliers
+    def __init__(self, kernel: Kernel, split: Split, rho: FloatArray) -> None:
+        self.kernel, self.split, self.rho = kernel, split, rho
         self.dimension = 1 + len(split.keep)
 
     def evaluated(self, corners: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -243,12 +244,9 @@ class Relaxation:
         taken = np.take_along_axis(points[rows, at], chosen, axis=1)
         mean = 1 - taken @ self.kernel.p
         letters = np.arange(chosen.shape[1])
-        kept = (
-            mid[:, None] * split.by_mid[:, chosen, letters].sum(axis=2).T
-            + top[:, None] * split.by_top[:, chosen, letters].sum(axis=2).T
-        )
-        rates = mid[:, None] * split.share - top[:, None] * split.keep
-        return np.column_stack([mean, kept + rates])
+        kept = mid[:, None] * (split.by_mid[:, chosen, letters].sum(axis=2).T + split.share)
+        kept += top[:, None] * (split.by_top[:, chosen, letters].sum(axis=2).T - split.keep)
+        return np.column_stack([mean, kept])
 
     def bounds(
         self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, enough: float
@@ -305,8 +303,7 @@ def _cut(
     deep = np.clip(depth / safe, 0.0, 1.0)
     going &= deep < 1 - 1e-9
     along = along / safe[:, None]
-    step = (1 + n * deep) / (n + 1)
-    moved = centre - step[:, None] * along
+    moved = centre - ((1 + n * deep) / (n + 1))[:, None] * along
     factor = n * n / (n * n - 1.0) * (1 - deep**2)
     weight = 2 * (1 + n * deep) / ((n + 1) * (1 + deep))
     outer = along[:, :, None] * along[:, None, :]
@@ -343,7 +340,7 @@ GUESSES = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
 
 
-class SplitPricer:
+class SplitPricer(Pricer):
     """Prices by columns on nested sets of letters; bounds by relaxed columns of each family."""
 
     name: ClassVar[str] = "split"
@@ -357,49 +354,43 @@ class SplitPricer:
         """Columns to start from, however many are wanted."""
         return self.nested.seeds()
 
-    def rough(self, multipliers: FloatArray) -> float:
+    def rough(self, rho: FloatArray) -> float:
         """A bound that only says how large a gap is."""
-        return self.bound(multipliers, -np.inf, digits=ROUGH_DIGITS)
+        return self.bound(rho, -np.inf, digits=ROUGH_DIGITS)
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Explicit]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
         """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
-        best, found = self.nested.best(multipliers, most, clock)
-        upper = np.inf if best > enough else self.bound(multipliers, enough, clock)
+        best, found = self.nested.best(rho, most, clock)
+        upper = np.inf if best > enough else self.bound(rho, enough, clock)
         return Priced(best, max(best, upper), [found])
 
-    def bound(
-        self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS
-    ) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
-        loose = self.nested.chords.upper(multipliers)
+        loose = self.nested.chords.upper(rho)
         if loose <= enough or not self.splits:
             return loose
-        cells = [_Cells(self.kernel, split, multipliers, self._largest) for split in self.splits]
+        cells = [_Cells(self.kernel, split, rho, self._largest) for split in self.splits]
         return min(loose, max(family.search(enough, digits, clock) for family in cells))
 
-    def relaxed(
-        self, multipliers: FloatArray, enough: float, digits: float, clock: Clock = FOREVER
-    ) -> Relaxed:
+    def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
         """The bound with the relaxed columns that are near to it, and columns near to those."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
-            cells = _Cells(self.kernel, split, multipliers, self._largest)
+            cells = _Cells(self.kernel, split, rho, self._largest)
             upper = max(upper, cells.search(enough, digits, clock))
             for place, (top, mid) in enumerate(cells.peaks(RELAXED_COLUMNS)):
                 if clock.late:
                     break
-                found = relaxed_column(self.kernel, split, multipliers, top, mid)
+                found = relaxed_column(self.kernel, split, rho, top, mid)
                 if found is not None:
                     lifts.append(found[0])
                     worths.append(found[1])
                     if place < GUESSES:
-                        guesses.append(self.nested.near(found[0], multipliers, clock))
+                        guesses.append(self.nested.near(found[0], rho, clock))
         if lifts:
             guesses.append(self._allowed(np.array(lifts).T))
         stacked = np.array(lifts).reshape(-1, len(self.kernel.p)).T
-        loose = self.nested.chords.upper(multipliers)
+        loose = self.nested.chords.upper(rho)
         return Relaxed(min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses)
 
     def _allowed(self, lifts: FloatArray) -> Explicit:
@@ -414,16 +405,15 @@ class SplitPricer:
 class _Cells:
     """Cells of (top, mid) of one family, halved until none of their bounds matters."""
 
-    def __init__(self, kernel: Kernel, split: Split, multipliers: FloatArray, largest: float) -> None:
-        self._relaxation = Relaxation(kernel, split, multipliers)
-        spread = float(np.ptp(multipliers)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
+    def __init__(self, kernel: Kernel, split: Split, rho: FloatArray, largest: float) -> None:
+        self._relaxation = Relaxation(kernel, split, rho)
+        spread = float(np.ptp(rho)) + float(np.ptp(kernel.phi(np.array([0.0, 1.0, largest]))))
         self._radius = 2 * (1 + spread)
         n = FIRST_CELLS_PER_SIDE
         tops = np.linspace(1.0, max(largest, 1.0) * (1 + 1e-12), n + 1)
         ratios = np.linspace(0.0, 1.0, n + 1)
-        self._cells = np.array(
-            [(*tops[i : i + 2], *ratios[j : j + 2]) for i in range(n) for j in range(len(ratios) - 1)]
-        )
+        places = product(range(n), repeat=2)
+        self._cells = np.array([(*tops[i : i + 2], *ratios[j : j + 2]) for i, j in places])
         self._points: list[tuple[float, float, float]] = []
 
     def search(self, enough: float, digits: float = 0.0, clock: Clock = FOREVER) -> float:
@@ -450,18 +440,16 @@ class _Cells:
             rest = np.delete(np.arange(len(cells)), chosen)
             cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
             bounds = np.concatenate([bounds[rest], np.minimum(found, above)])
-            radius = np.concatenate(
-                [radius[rest], np.clip(3 * moved, np.maximum(reach / 2, LEAST_RADIUS), 4 * reach)]
-            )
+            wider = np.clip(3 * moved, np.maximum(reach / 2, LEAST_RADIUS), 4 * reach)
+            radius = np.concatenate([radius[rest], wider])
             looked += len(parts)
 
     def _reached(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
         """What relaxed columns reach at the middles of cells, roughly."""
         middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
         values, _ = self._relaxation.bounds(middles, dual, radius, FIRST_STEPS, -np.inf)
-        self._points += [
-            (v, m[0], m[0] * m[2]) for v, m in zip(values.tolist(), middles.tolist(), strict=True)
-        ]
+        pairs = zip(values.tolist(), middles.tolist(), strict=True)
+        self._points += [(v, m[0], m[0] * m[2]) for v, m in pairs]
         return float(values.max())
 
     def peaks(self, most: int) -> list[tuple[float, float]]:
@@ -486,26 +474,22 @@ def _halved(cells: FloatArray) -> FloatArray:
 
 
 def relaxed_column(
-    kernel: Kernel, split: Split, multipliers: FloatArray, top: float, mid: float
+    kernel: Kernel, split: Split, rho: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
     """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
-    from scipy import sparse
-
     points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
     count, n = len(points), len(p)
-    gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * multipliers)
-    rows = mid * split.by_mid + top * split.by_top
+    gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * rho)
     matrix = sparse.vstack(
         [
             sparse.kron(np.ones((1, count)), sparse.eye(n)),
             (points[:, None] * p).reshape(1, -1),
-            *(row.reshape(1, -1) for row in rows),
+            *(row.reshape(1, -1) for row in mid * split.by_mid + top * split.by_top),
         ]
     )
     rates = split.keep * top - split.share * mid
     lower, upper = np.append(np.ones(n + 1), rates), np.append(np.ones(n + 1), np.full(len(rates), np.inf))
-    model = highs.of_matrix(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix)
-    solver = highs.loaded(model, _TIGHT)
+    solver = highs.loaded(highs.of_matrix(-gains.ravel(), (0.0, np.inf), (lower, upper), matrix), _TIGHT)
     solver.run()
     if solver.getModelStatus() != highspy.HighsModelStatus.kOptimal:
         return None

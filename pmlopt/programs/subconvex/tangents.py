@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.core.roots import bisected
 from pmlopt.model.uncertainty.columns import Cone
-from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Batch, Explicit, Priced, Relaxed
+from pmlopt.programs.subconvex.columns import RAISED_MARGINS, Explicit, Priced, Pricer, Relaxed
 from pmlopt.solvers.outcome import FOREVER, Clock
 
 BISECTIONS = 50
@@ -216,8 +216,8 @@ class Plateaus(Kinds):
             if len(sets) > MOST_PLATEAUS:
                 return None
         own = mass[1:]
-        limits = np.full(len(own), np.inf)
-        return cls(p, ~sets[1:], None, own, keep + half - own, 1 - own, limits, keep, half)
+        ends = keep + half - own, 1 - own
+        return cls(p, ~sets[1:], None, own, *ends, np.full(len(own), np.inf), keep, half)
 
     def __getitem__(self, chosen: IntArray) -> Plateaus:
         every = {name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")}
@@ -293,7 +293,7 @@ def _entropy(values: FloatArray) -> FloatArray:
     return np.where(values > 0, values * np.log(np.where(values > 0, values, 1.0)), 0.0)
 
 
-class KindPricer:
+class KindPricer(Pricer):
     """Prices mutual information over kinds of columns.
 
     For each kind of columns the worth over the set's mass is concave, so that a tangent and the letters of
@@ -329,58 +329,50 @@ class KindPricer:
         kinds = Plateaus.over(p, keep, half)
         return None if kinds is None else cls(kinds, keep, RAISED_MARGINS, 1 + half / keep**2)
 
-    def narrowed(self, multipliers: FloatArray, enough: float, others: float) -> KindPricer:
+    def narrowed(self, rho: FloatArray, enough: float, others: float) -> KindPricer:
         """The plateaus that may be worth more than `enough`, where no other column is worth over `others`."""
         assert isinstance(self.kinds, Plateaus)
-        prices = self.p * (multipliers + enough)
-        kinds = self.kinds.narrowed(prices, others - enough, self._rounding(multipliers))
+        prices = self.p * (rho + enough)
+        kinds = self.kinds.narrowed(prices, others - enough, self._rounding(rho))
         return KindPricer(kinds, self.keep, self.margins, self.roundings)
 
-    def seeds(self, count: int) -> list[Batch]:
-        """No columns: the relaxed ones come first."""
-        return []
-
-    def rough(self, multipliers: FloatArray) -> float:
+    def rough(self, rho: FloatArray) -> float:
         """The bound from tangents alone."""
-        return self.relaxed(multipliers, 0.0, 0.0).upper
+        return self.relaxed(rho, 0.0, 0.0).upper
 
-    def relaxed(
-        self, multipliers: FloatArray, enough: float, digits: float, clock: Clock = FOREVER
-    ) -> Relaxed:
+    def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
         """The bound from tangents alone, with the relaxed columns that are near to it."""
-        values, sets, shares, _ = self._relaxed(self.p * multipliers)
+        values, sets, shares, _ = self._relaxed(self.p * rho)
         least, most = (self.kinds.mean(end) for end in self.kinds.ends)
         worths = values / np.where(values > 0, least, most)
-        upper = float(worths.max(initial=-math.inf)) + self._rounding(multipliers)
+        upper = float(worths.max(initial=-math.inf)) + self._rounding(rho)
         mass = shares @ self.p
         best = np.argsort(-worths, kind="stable")[:GUESSES]
         guesses = Explicit(self.kinds[best].columns(sets[best].astype(float)), True, self.margins)
         told = self.kinds.worth(mass) / self.kinds.mean(mass)
         return Relaxed(upper, self.kinds.columns(shares), told, [guesses])
 
-    def price(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Priced[Explicit]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
         """The best columns worth more than `enough`, and a bound; see `Pricer.price`."""
-        loose = self.relaxed(multipliers, enough, 0.0).upper
+        loose = self.relaxed(rho, enough, 0.0).upper
         if enough > -math.inf:
             if loose <= enough:
                 return Priced(-math.inf, loose, [])
-            return self._above(multipliers, most, enough, NODES, clock)
+            return self._above(rho, most, enough, NODES, clock)
         below = _FIRST_THRESHOLD
         while True:  # thresholds that fall until there are some
-            priced = self._above(multipliers, most, loose - below, NODES, clock)
+            priced = self._above(rho, most, loose - below, NODES, clock)
             if priced.best > -math.inf or clock.late:
                 return priced
             below *= 10
 
     def _above(
-        self, multipliers: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Clock
+        self, rho: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Clock
     ) -> Priced[Explicit]:
         """The columns worth more than `enough`, with more nodes for the kinds that are left while none is."""
-        rounding = self._rounding(multipliers)
+        rounding = self._rounding(rho)
         enough -= rounding
-        costs = self.p * (multipliers + enough)
+        costs = self.p * (rho + enough)
         values, _, shares, extra = self._relaxed(costs)
         left, open_ = np.maximum(values, 0.0), np.flatnonzero(values > 0)
         each = max(1, most // max(1, len(open_)))
@@ -402,20 +394,18 @@ class KindPricer:
         columns = Explicit(np.hstack(found), True, self.margins)
         return Priced(best + enough if best else -math.inf, upper + enough + rounding, [columns])
 
-    def _rounding(self, multipliers: FloatArray) -> float:
+    def _rounding(self, rho: FloatArray) -> float:
         """What rounding may take off a bound: the terms of `mu(v / D) D` and of the cost are of D's size."""
-        size = float(np.abs(multipliers).max()) + 4 - 2 * math.log(self.keep)
+        size = float(np.abs(rho).max()) + 4 - 2 * math.log(self.keep)
         return rounding_of(len(self.p), self.roundings * size)
 
-    def near(
-        self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER
-    ) -> Sequence[Explicit]:
+    def near(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Sequence[Explicit]:
         """Many columns worth more than `enough`, some of every kind."""
-        return self._above(multipliers, most, enough, NODES[1:2], clock).columns
+        return self._above(rho, most, enough, NODES[1:2], clock).columns
 
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
-        return self.price(multipliers, sys.maxsize, enough, clock).upper
+        return self.price(rho, sys.maxsize, enough, clock).upper
 
     def _relaxed(self, costs: FloatArray) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
         """(K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they touch.

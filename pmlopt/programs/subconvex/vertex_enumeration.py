@@ -15,6 +15,7 @@ from pmlopt.programs.subconvex.columns import (
     Explicit,
     Kernel,
     Priced,
+    Pricer,
     joined,
     largest,
     sets_of,
@@ -41,9 +42,7 @@ def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
         >>> count_vertices(np.full(4, 0.25), [Box(0.0, 1.6)])  # two letters of 0.25 fit, a third not
         12
     """
-    if len(p) > LARGEST_COUNTED:
-        return None
-    return sum(_count(p, family) for family in families)
+    return None if len(p) > LARGEST_COUNTED else sum(_count(p, family) for family in families)
 
 
 def _count(p: FloatArray, family: Family) -> int:
@@ -99,8 +98,7 @@ def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
         sets = np.concatenate([sets, joined, sets[free]])
         mass = np.concatenate([mass, mass[fits] + p[letter], mass[free]])
         between = np.concatenate([between, between[fits], np.full(len(free), letter)])
-        room = np.where(between >= 0, p[between], 0.0)
-        alive = np.flatnonzero(mass + room + suffix[place + 1] >= least)
+        alive = np.flatnonzero(mass + np.where(between >= 0, p[between], 0.0) + suffix[place + 1] >= least)
         if len(alive) > 4 * limit:
             return None
         sets, mass, between = sets[alive], mass[alive], between[alive]
@@ -114,10 +112,7 @@ def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
     capacity = columns.family.capacity
     exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE
-    if not exact.any():
-        return columns
-    tied = columns[exact].distinct(p)
-    return joined([tied, columns[~exact]])
+    return joined([columns[exact].distinct(p), columns[~exact]]) if exact.any() else columns
 
 
 def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
@@ -129,8 +124,7 @@ def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
     index = index[subset_sums(p)[1:-1] < family.capacity * (1 - _FEASIBILITY_SLACK)]
     if len(index) > limit:
         return None
-    high = (index[:, None] >> np.arange(n)) & 1 == 1
-    return Columns(family, high, np.full(len(index), -1))
+    return Columns(family, (index[:, None] >> np.arange(n)) & 1 == 1, np.full(len(index), -1))
 
 
 Worths: TypeAlias = Kernel | Callable[[FloatArray], FloatArray]
@@ -140,7 +134,7 @@ Worths: TypeAlias = Kernel | Callable[[FloatArray], FloatArray]
 B = TypeVar("B", Columns, Explicit)
 
 
-class VertexPricer(Generic[B]):
+class VertexPricer(Pricer, Generic[B]):
     """Prices from the list of all extreme columns: exact, for any utility."""
 
     name: ClassVar[str] = "vertices"
@@ -155,23 +149,15 @@ class VertexPricer(Generic[B]):
         """The largest worth of a column; 0 without one."""
         return max((float(part.worth.max()) for part in self.parts), default=0.0)
 
-    def seeds(self, count: int) -> Sequence[B]:
-        """No columns: those of a round of pricing are the best."""
-        return ()
-
-    def price(self, multipliers: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
         """The best columns of the list; see `Pricer.price`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
-            values = part.worth - part.costs(self.p * multipliers)
+            values = part.worth - part.costs(self.p * rho)
             top = largest(values, most)
             best = max(best, float(values[top[0]]))
             found.append(columns[top])
         return Priced(best, best, found)
-
-    def bound(self, multipliers: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The best column's; see `Pricer.bound`."""
-        return self.price(multipliers, 1, enough, clock).upper
 
 
 class _Listed:

@@ -56,9 +56,8 @@ def best_response(
     program, tradeoff = rows.program, rows.tradeoff
     joints = [rows.merged(prior.joint) for prior in priors]
     masses = np.max([joint.max(axis=0) for joint in joints], axis=0)
-    kept = np.asarray(
-        (tradeoff.losses.max(axis=1) > NEGLIGIBLE_MASS * tradeoff.losses.max()) | (masses > NEGLIGIBLE_MASS)
-    )
+    worst = tradeoff.losses.max(axis=1)
+    kept = np.asarray((worst > NEGLIGIBLE_MASS * worst.max()) | (masses > NEGLIGIBLE_MASS))
     part = Tradeoff(tradeoff.losses[kept], tradeoff.allowed[kept])
     relaxed = tradeoff_program(part, [joint[:, kept] for joint in joints], program.sense, limit)
     outcome = through_cvxpy.run(relaxed.problem, SOLVER, options, {})
@@ -78,11 +77,8 @@ def best_response(
         cuts.append(Cut(prior.record, joint, laws / laws.sum(axis=0), weight))
     proof = sharpened_tradeoff(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
     least = NEGLIGIBLE_MULTIPLIER * max((cut.weight for cut in proof.cuts), default=0.0)
-    by_class = tuple(
-        replace(cut, joint=prior.joint)
-        for cut, prior in zip(proof.cuts, priors, strict=True)
-        if cut.weight > least
-    )
+    pairs = zip(proof.cuts, priors, strict=True)
+    by_class = tuple(replace(cut, joint=prior.joint) for cut, prior in pairs if cut.weight > least)
     leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit
     return Response(
         matrix=rows.repeated(matrix),

@@ -44,6 +44,8 @@ class TradeoffCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "trade-off"
+    arithmetic: ClassVar[str] = DECIMAL
+    """Decimals."""
 
     sense: Sense
     limit: float
@@ -95,10 +97,6 @@ class TradeoffCertificate(Certificate):
         """The claim in a few words."""
         return f"{self.audit.statement}; distortion {self.distortion:.9g}"
 
-    @property
-    def arithmetic(self) -> str:
-        return DECIMAL
-
     def by_dataset(self) -> Mechanism:
         """q(y|x), a row for each dataset in lexicographic order.
 
@@ -137,10 +135,7 @@ class TradeoffCertificate(Certificate):
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
         proof, query = self.proof, self.query
-        holds = (
-            kept
-            and proof is not None
-            and bound_verified(self.tradeoff, self.sense, self.limit, proof, query, self.entropy, self.bound)
-        )
+        about = self.tradeoff, self.sense, self.limit
+        holds = kept and proof is not None and bound_verified(*about, proof, query, self.entropy, self.bound)
         text = f"no {self.sense} below {self.bound:.9g}"
         return Claim("bound", holds, DECIMAL, text if holds else f"this is not proved: {text}", self.bound)

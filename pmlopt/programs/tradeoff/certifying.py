@@ -8,6 +8,7 @@ from decimal import localcontext
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.roots import halved
 from pmlopt.model.queries import record_channel
 from pmlopt.model.queries.record_leakage_measures import record_information, uniform_alone
@@ -50,22 +51,17 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
         >>> silent_mechanism(distortion_leakage(parity, 0.0, parity.log_size))[0].round(9).tolist()
         [[1.0, 0.0], [0.0, 1.0]]
     """
-    import cvxpy as cp
-
     matrix = cp.Variable(program.losses.shape, nonneg=True)
     joints = {record: program.adversary(program.constant, record).uniform for record in program.log_counts}
     silent = [_deviations(joint) @ matrix == 0 for joint in joints.values()]
-    problem = cp.Problem(
-        cp.Minimize(cp.sum(cp.multiply(program.losses, matrix))), [cp.sum(matrix, axis=1) == 1, *silent]
-    )
+    spent, rows = cp.sum(cp.multiply(program.losses, matrix)), cp.sum(matrix, axis=1) == 1
+    problem = cp.Problem(cp.Minimize(spent), [rows, *silent])
     if highs.run(problem, "highs", Options(FOREVER, 1e-9), False).state != "point":
         return None
-    slopes = [np.asarray(constraint.dual_value) for constraint in silent]
-    proof = _proof(joints, slopes)
+    proof = _proof(joints, [np.asarray(constraint.dual_value) for constraint in silent])
     with localcontext() as context:
         context.prec = DIGITS
-        least = proved_least(program.tradeoff, program.sense, program.limit, proof)
-        bound = 0.0 - float_above(-least)
+        bound = 0.0 - float_above(-proved_least(program.tradeoff, program.sense, program.limit, proof))
     return program.repaired(np.asarray(matrix.value)), bound, proof
 
 
@@ -116,19 +112,15 @@ def audited(
 
 
 def certify_tradeoff(
-    program: TradeoffProgram,
-    matrix: FloatArray,
-    audit: RecordCertificate,
-    bound: float,
-    proof: TradeoffProof | None,
+    program: TradeoffProgram, audit: RecordCertificate, bound: float, proof: TradeoffProof | None
 ) -> TradeoffCertificate:
     """The certificate of an audited mechanism."""
-    value = audit.bound if program.sense == "leakage" else program.tradeoff.distortion(matrix)
-    least = min(bound, value)
+    spent = program.tradeoff.distortion(audit.mechanism.matrix)
+    value = audit.bound if program.sense == "leakage" else spent
     return TradeoffCertificate(
         mechanism=audit.mechanism,
         value=value,
-        bound=least,
+        bound=min(bound, value),
         sense=program.sense,
         limit=program.limit,
         tradeoff=program.tradeoff,
@@ -161,14 +153,12 @@ def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[Trade
     else:
         return _cheapest_end(program, seed, clock)
     audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock)
-    return _at_end(certify_tradeoff(program, matrix, audit, bound, proof), reason)
+    return _at_end(certify_tradeoff(program, audit, bound, proof), reason)
 
 
 def _at_end(certificate: TradeoffCertificate, reason: str) -> Found[TradeoffCertificate]:
     arrays = {"matrix": certificate.mechanism.matrix}
-    return Found(
-        certificate=certificate, finished=True, message=reason, detail=reason, iterations=0, arrays=arrays
-    )
+    return Found(certificate=certificate, finished=True, message=reason, iterations=0, arrays=arrays)
 
 
 def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
@@ -180,7 +170,7 @@ def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[Tr
         audit = audited(program, matrix, room, seed=seed, clock=clock)
     if audit.bound > program.limit:
         return None
-    certificate = certify_tradeoff(program, matrix, audit, program.least, TradeoffProof((), 0.0))
+    certificate = certify_tradeoff(program, audit, program.least, TradeoffProof((), 0.0))
     return _at_end(certificate, "the least distortion leaks no more")
 
 
@@ -188,8 +178,7 @@ def within_leakage(
     program: TradeoffProgram, matrix: FloatArray, audit: RecordCertificate, aim: float
 ) -> FloatArray:
     """Convex combination with the constant that leaks at most `aim`: leakage is convex, and 0 there."""
-    share = min(1.0, 1 - aim / audit.bound)
-    return convex_combination(matrix, program.constant, share)
+    return convex_combination(matrix, program.constant, min(1.0, 1 - aim / audit.bound))
 
 
 def likely_within(

@@ -153,7 +153,7 @@ class SearchState:
             enough=max(self.lower, lower) + 0.9 * self.tolerance if leakage else program.limit,
             nodes=max(1, min(nodes, self.nodes)),
         )  # fmt: skip
-        self.nodes -= sum(proof.relaxations for proof in audit.proofs)
+        self.nodes -= sum(len(proof.cells or ()) for proof in audit.proofs)
         value = audit.bound if leakage else program.tradeoff.distortion(matrix)
         within = leakage or audit.bound <= program.limit
         if within and (self.best is None or value < self.best.value):
@@ -273,8 +273,7 @@ class CuttingPlanePhase:
             return self.met
         if self.rounds >= MAX_ROUNDS:
             return OUT_OF_TIME
-        more = self._add_priors(self.last, found.leaked + self._significant)
-        if more or self.late:
+        if self._add_priors(self.last, found.leaked + self._significant) or self.late:
             return OUT_OF_TIME if self.late else None
         if not self.certain:
             return "no prior was found that leaks more"

@@ -168,8 +168,7 @@ class GroupedRows:
 
     def spread(self, joint: FloatArray, record: int) -> FloatArray:
         """(A, K) a law (A, G) of letter and group, uniform inside the groups, within the entropy bound."""
-        counts = self.program.log_counts[record]
-        law = divided(joint, counts, self.log_counts[record], self.groups)
+        law = divided(joint, self.program.log_counts[record], self.log_counts[record], self.groups)
         return self.program.adversary(self.program.constant, record).allowed(law)
 
 
@@ -184,9 +183,8 @@ def searched_rows(program: TradeoffProgram) -> list[GroupedRows]:
     fine = np.arange(classes)
     if classes > MOST_GROUPS:
         parts = max(1, MOST_GROUPS // coarse.count)
-        fine = np.unique(coarse.groups * parts + _parts(program, coarse.groups, parts), return_inverse=True)[
-            1
-        ]
+        places = coarse.groups * parts + _parts(program, coarse.groups, parts)
+        fine = np.unique(places, return_inverse=True)[1]
     if coarse.all or len(np.unique(fine)) == coarse.count:
         return [coarse]
     return [coarse, GroupedRows(program, fine.ravel())]

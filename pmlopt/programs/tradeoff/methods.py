@@ -22,7 +22,7 @@ from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, heaviest, prio
 from pmlopt.programs.tradeoff.penalty import penalised
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.tradeoff.proof import TradeoffProof
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import Clock, Options
 
 CLOSED_END_SHARE = 0.3
 """The part of the time for the question whether the least distortion leaks no more than is allowed."""
@@ -66,17 +66,14 @@ class CuttingPlanes:
         end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
         if end is not None:
             return end
-        state = SearchState(
-            program, options.tolerance * program.scale, self.seed, options.clock, list(start.priors)
-        )
+        tolerance, priors = options.tolerance * program.scale, list(start.priors)
+        state = SearchState(program, tolerance, self.seed, options.clock, priors)
         ending = search(state, start.matrix)
         finished = not state.clock.late
         if state.best is None:
             raise MethodError(f"no mechanism within the limit was found: {ending}. Allow more time")
         clock = time.perf_counter()
-        certificate = certify_tradeoff(
-            state.program, state.best.matrix, state.best.audit, state.lower, state.proof
-        )
+        certificate = certify_tradeoff(program, state.best.audit, state.lower, state.proof)
         counts = f"{len(state.priors)} priors, {state.audits} certified audits, {state.rounds} programs"
         return Found(
             certificate=certificate,
@@ -109,12 +106,10 @@ class Penalty:
     ) -> Found[TradeoffCertificate]:
         """Alternate priors and mechanisms, and audit the best of the latter."""
         end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
-        if end is not None:
-            return end
-        return penalised(program, self.seed, options.clock, start.matrix)
+        return end or penalised(program, self.seed, options.clock, start.matrix)
 
 
-def _start(program: TradeoffProgram, warm_start: WarmStart) -> TradeoffStart:
+def _start(program: TradeoffProgram, warm_start: WarmStart, _: Clock) -> TradeoffStart:
     """The priors of another solve, or the mechanism that was given."""
     if warm_start is None or warm_start is False:
         return TradeoffStart()
@@ -150,8 +145,7 @@ def _certify(
     if program.sense == "distortion" and audit.bound > program.limit:
         rows = within_leakage(program, rows, audit, max(0.0, program.limit - tolerance))
         audit = audited(program, rows, tolerance, enough=program.limit)
-    certificate = certify_tradeoff(program, rows, audit, program.floor, TradeoffProof((), 0.0))
-    return certified(certificate)
+    return certified(certify_tradeoff(program, audit, program.floor, TradeoffProof((), 0.0)))
 
 
 def _arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, NDArray[Any]]:

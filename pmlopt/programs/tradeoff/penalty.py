@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import special
 from pmlopt.programs.program import Found
 from pmlopt.programs.record_leakage.alternating import Climb, check_listed, joint_of, runs
 from pmlopt.programs.record_leakage.local_ascent import informations
@@ -36,6 +37,9 @@ MARGIN = 0.01
 """The margin delta of Algorithms 7 and 10: violations up to it are mixed away at the end."""
 MAX_ROUNDS, MAX_WEIGHTS, MAX_STEPS = 15, 40, 200
 """Of Algorithms 6 and 9, 7 and 10, 8 and 11, at most; the paper gives no numbers."""
+
+SETTLED = 1e-7
+"""A step of Algorithms 8 and 11 that changes entries by less in all is the last."""
 
 WEIGHT_GROWTH, STEP_SHRINKAGE = 1.5, 0.5
 """Factors of the penalty weight in Algorithms 7 and 10, of the step in 8 and 11."""
@@ -91,25 +95,19 @@ class Penalised:
 
     def gradient(self, matrix: FloatArray) -> FloatArray:
         """(K, M) its gradient at the record that leaks most, [wu2026entropy, (24) and (25), or (29)]."""
-        from scipy.special import expit
-
         joint = self.joints[self.leaked(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
         of_leaked = joint.T @ np.log(laws / (letters * laws.sum(axis=0)))
         excess = self.both(matrix)[1] - self.limit
-        slope = 2 * self.weight * float(np.logaddexp(0.0, excess) * expit(excess))
+        slope = 2 * self.weight * float(np.logaddexp(0.0, excess) * special.expit(excess))
         if self.sense == "leakage":
             return np.asarray(of_leaked + slope * self.losses)
         return np.asarray(self.losses + slope * of_leaked)
 
 
 def exponentiated_gradient(
-    problem: Penalised,
-    matrix: FloatArray,
-    steps: int = MAX_STEPS,
-    tolerance: float = 1e-7,
-    clock: Clock = FOREVER,
+    problem: Penalised, matrix: FloatArray, steps: int = MAX_STEPS, clock: Clock = FOREVER
 ) -> FloatArray:
     """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates."""
     rate = float(len(matrix))
@@ -129,7 +127,7 @@ def exponentiated_gradient(
             return matrix
         change = float(np.abs(moved - matrix).sum())
         matrix, value = moved, found
-        if change < tolerance or clock.late:
+        if change < SETTLED or clock.late:
             break
     return matrix
 
@@ -187,12 +185,10 @@ def penalised(
     if first is not None:  # the local optima of Algorithm 1 may have made less of it
         ends.append(_finished(program, given, seed, end))
     certificate, message = min(ends, key=lambda end: (end[0].violation > 0, end[0].value))
-    message = f"{rounds} rounds, no bound{message}"
     return Found(
         certificate=certificate,
         finished=finished,
-        message=message,
-        detail=message,
+        message=f"{rounds} rounds, no bound{message}",
         iterations=rounds,
         warm_started=first is not None,
         arrays={"matrix": certificate.mechanism.matrix},
@@ -233,4 +229,4 @@ def _finished(
         matrix = within_leakage(program, matrix, audit, program.limit - room)
         audit = audited(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock)
         message = f"; a violation of {excess:.1e} was mixed away"
-    return certify_tradeoff(program, matrix, audit, -math.inf, None), message
+    return certify_tradeoff(program, audit, -math.inf, None), message

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative, real
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import InfeasibleError, PrivacyError, UtilityError
 from pmlopt.model.queries import Orbits, Query, orbits
@@ -27,9 +28,6 @@ from pmlopt.programs.tradeoff.proof import (
     tradeoff_bound,
     tradeoff_of,
 )
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 NEGLIGIBLE_PROBABILITY = 1e-12
 """Entries of a solver's mechanism below this are its noise and become zero."""
@@ -73,16 +71,13 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     sense: Sense
     limit: float
     tolerance: ClassVar[float] = 1e-6
+    maximised = False
+    """Leakage and distortion are minimised."""
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
         """The classes of datasets and the outputs."""
         return self.orbits.query.values, self.outputs
-
-    @property
-    def maximised(self) -> bool:
-        """Leakage and distortion are minimised."""
-        return False
 
     @property
     def scale(self) -> float:
@@ -144,9 +139,7 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         found = np.where(self.tradeoff.allowed, np.maximum(matrix, 0.0), 0.0)
         found = np.where(found > NEGLIGIBLE_PROBABILITY, found, 0.0)
         found /= found.sum(axis=1, keepdims=True)
-        if self.sense == "distortion":
-            return found
-        return self._within(found)
+        return found if self.sense == "distortion" else self._within(found)
 
     def _within(self, matrix: FloatArray) -> FloatArray:
         """Convex combination with the cheapest mechanism, as far as the limit on the distortion needs."""
@@ -274,10 +267,8 @@ def _program(
 def _declared(tradeoff: Tradeoff, classes: Query, sense: Sense, limit: float) -> Declaration:
     """The convex program against the uniform dataset, seen from one record of each kind."""
     rows = np.eye(tradeoff.losses.shape[0])
-    joints = [
-        Adversary(rows, classes.log_counts(record), classes.log_size, classes.log_size).uniform
-        for record in classes.kinds
-    ]
+    counts, most = map(classes.log_counts, classes.kinds), classes.log_size
+    joints = [Adversary(rows, one, most, most).uniform for one in counts]
     return tradeoff_program(tradeoff, joints, sense, limit)
 
 
@@ -312,8 +303,6 @@ def tradeoff_program(
         >>> round(float(value), 5)
         0.36806
     """
-    import cvxpy as cp
-
     matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
     leaked = informations(matrix, joints)
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
@@ -335,9 +324,6 @@ def tradeoff_program(
 
 def informations(matrix: cp.Expression, joints: Sequence[FloatArray]) -> cp.Expression:
     """(J,) I(X_i; Y) under each prior, as convex expressions of the mechanism."""
-    import cvxpy as cp
-    from scipy import sparse
-
     parts = [joint[joint.sum(axis=1) > 0] for joint in joints]
     letters = [part.sum(axis=1, keepdims=True) for part in parts]
     met = np.vstack(parts)

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, rounding_of
+from pmlopt.core.loaded_later import optimize
 from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
@@ -156,14 +157,12 @@ def _shares(leakage: bool, limit: Any, weights: Any, price: Any, factor: Any) ->
 
 def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> TradeoffProof:
     """The proof with the scale of its weights, relative to the distortion, that bounds most."""
-    from scipy.optimize import minimize_scalar
-
     gains = gains_of(proof.cuts, tradeoff.losses.shape)
 
     def loss(place: float) -> float:
         return -tradeoff_bound(tradeoff, sense, limit, proof, math.exp(place), gains)
 
-    found = minimize_scalar(loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12})
+    found = optimize.minimize_scalar(loss, bounds=(-0.2, 0.2), method="bounded", options={"xatol": 1e-12})
     if loss(float(found.x)) >= loss(0.0):
         return proof
     factor = math.exp(float(found.x))
@@ -196,8 +195,7 @@ def only_constants(query: Query, entropy: float) -> bool:
     moving a little mass between two classes of one letter must not move the law of Y, nor must moving it to
     another letter, so that all rows are equal.
     """
-    room = query.log_size - entropy
-    return room > 1e-9 * max(1.0, query.log_size) and max(query.alphabets) > 1
+    return query.log_size - entropy > 1e-9 * max(1.0, query.log_size) and max(query.alphabets) > 1
 
 
 ROUNDING = Decimal(2) ** -46
@@ -218,9 +216,8 @@ def limit_verified(tradeoff: Tradeoff, sense: Sense, limit: float, matrix: Float
     losses, allowed = tradeoff.losses, tradeoff.allowed
     if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
         return False
-    if not losses.shape == allowed.shape == matrix.shape or not _nonnegative(losses, matrix):
-        return False
-    if not _support_holds(tradeoff, sense, limit) or matrix[~allowed].any():
+    fits = losses.shape == allowed.shape == matrix.shape and _nonnegative(losses, matrix)
+    if not fits or not _support_holds(tradeoff, sense, limit) or matrix[~allowed].any():
         return False
     with localcontext() as context:
         context.prec = DIGITS
@@ -283,8 +280,7 @@ def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bo
         return False
     if cut.posterior.shape != (letters, outputs) or not _nonnegative(cut.joint, cut.posterior):
         return False
-    used = cut.joint.sum(axis=1) > 0
-    if not (cut.posterior[used] > 0).all():
+    if not (cut.posterior[cut.joint.sum(axis=1) > 0] > 0).all():
         return False
     return has_entropy(cut.joint, log_counts, entropy, query.log_size)
 

@@ -40,6 +40,8 @@ class ThresholdCertificate(Certificate):
     """
 
     kind: ClassVar[str] = "worst-case"
+    arithmetic: ClassVar[str] = RATIONAL
+    """Integers, of the level that is kept; the proof against the next threshold is a rounded float."""
 
     epsilon: float
     kept: LevelCertificate
@@ -84,11 +86,6 @@ class ThresholdCertificate(Certificate):
         if self.utilities is None:
             return f"no output of a rank below {self.value:.0f}; {self.kept.statement}"
         return f"no utility worse than {self.value:.9g}; {self.kept.statement}"
-
-    @property
-    def arithmetic(self) -> str:
-        """Integers, of the level that is kept; the proof against the next threshold is a rounded float."""
-        return RATIONAL
 
     def checks(self) -> tuple[Claim, ...]:
         """That the threshold is kept within the level, and that the next one leaks more.
@@ -137,7 +134,6 @@ class ThresholdCertificate(Certificate):
         """Whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
         above = np.array_equal(proof.allowed, self.order > self.ceiling)
         same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
-        same_set = proof.privacy.over == self.kept.privacy.over
-        if proof.floor is not None or not (above and same and same_set):
+        if proof.floor is not None or not (above and same and proof.privacy.over == self.kept.privacy.over):
             return False
         return proof.proved_again() > self.epsilon

@@ -48,12 +48,10 @@ def search_thresholds(program: BestWorstCase, options: Options, _: None) -> Foun
         elif level.bound > program.epsilon:
             ruled_out, beyond = middle, level
     every = [one for searches in found.values() for one in searches]
-    words = f"{len(found)} thresholds tried"
     return Found(
         certificate=_certificate(program, low, ruled_out - 1, kept, beyond),
         finished=not left,
-        message=words,
-        detail=words,
+        message=f"{len(found)} thresholds tried",
         iterations=sum(one.iterations or 0 for one in every),
         solve_seconds=math.fsum(one.solve_seconds for one in every),
         certify_seconds=math.fsum(one.certify_seconds for one in every),
@@ -70,8 +68,7 @@ def _certify(
     if multipliers is not None:
         raise ProgramError("a highest threshold has no multipliers of rows: certify the matrix alone")
     low = int(program.order[matrix > max(NOISE_THRESHOLDS)].min())
-    least = program.at(low)
-    kept = least_leakage.certify(least, matrix, None).certificate
+    kept = least_leakage.certify(program.at(low), matrix, None).certificate
     if not keeps(kept, program.epsilon):
         raise ProgramError(f"the matrix leaks {kept.level:g} nats, above {program.epsilon:g}")
     return certified(_certificate(program, low, program.highest, kept, None))

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, Label, float_array, nonnegative
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError, UtilityError
 from pmlopt.model.privacy import PML
@@ -82,11 +83,7 @@ class BestWorstCase(Program[ThresholdCertificate]):
 
 
 def best_worst_case(
-    prior: PriorLike,
-    order: ArrayLike,
-    epsilon: float,
-    outputs: Outputs = None,
-    over: PriorSet | None = None,
+    prior: PriorLike, order: ArrayLike, epsilon: float, outputs: Outputs = None, over: PriorSet | None = None
 ) -> BestWorstCase:
     """Declare the highest threshold that a mechanism of level epsilon can keep.
 
@@ -174,27 +171,21 @@ def _claim(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
 
 
 def _declared(
-    prior: Prior,
-    order: FloatArray,
-    claim: PML,
-    outputs: tuple[Label, ...],
-    utilities: FloatArray | None = None,
+    prior: Prior, order: FloatArray, pml: PML, outputs: tuple[Label, ...], utilities: FloatArray | None = None
 ) -> BestWorstCase:
     values = np.arange(1.0, order.shape[1] + 1) if utilities is None else utilities
     return BestWorstCase(
-        declare=partial(_declaration, prior, order, claim, values),
+        declare=partial(_declaration, prior, order, pml, values),
         prior=prior,
         order=order,
-        epsilon=claim.epsilon,
+        epsilon=pml.epsilon,
         outputs=outputs,
         utilities=utilities,
-        over=claim.over,
+        over=pml.over,
     )
 
 
 def _declaration(prior: Prior, order: FloatArray, claim: PML, values: FloatArray) -> Declaration:
-    import cvxpy as cp
-
     n, m = order.shape
     k = len(values)
     mechanism = cp.Variable((n, m), nonneg=True, name="mechanism")

@@ -121,7 +121,7 @@ def test_a_box_holds_the_mechanisms_of_its_margins(seed: int) -> None:
     offset = float(p @ gains.min(axis=1))
     for _ in range(10):
         rows, thresholds = rng.normal(size=(1, len(p))), rng.normal(size=(1, gains.shape[1]))
-        bound = float(gain_bound(span, program.gains, caps, slopes, rows, thresholds)[0])
+        bound = float(gain_bound(span, program.centred, caps, slopes, rows, thresholds)[0])
         assert inside - offset <= bound + 1e-7
 
 

@@ -18,7 +18,7 @@ from pmlopt.programs.linear.certifying import KnownOptimum
 from pmlopt.programs.linear.methods import QUESTION, SIMPLEX_ENTRIES, Start
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Method
-from pmlopt.solvers.outcome import Clock, Options
+from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
 Row = Method[LinearDesign, Start, LinearCertificate]
 
@@ -143,7 +143,7 @@ def test_a_metric_design_out_of_time_needs_no_linear_program_for_its_proof(
     points = random.random((20, 2))
     apart = np.linalg.norm(points[:, None] - points[None], axis=2)
     program = design(random.dirichlet(np.ones(20)), MetricPrivacy(5.0, apart), ExpectedLoss(apart))
-    start = QUESTION.start(program, None)
+    start = QUESTION.start(program, None, FOREVER)
     method = QUESTION.named(program, "letter-pairs", start)
 
     def refuse(*_: object) -> None:

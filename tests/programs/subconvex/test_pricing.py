@@ -40,7 +40,7 @@ def test_the_best_column_is_found_and_all_are_allowed(way: str, problem: Problem
     assert priced.upper >= true - 1e-9 * problem.size
     assert problem.largest(priced.columns) == near  # type: ignore[arg-type]
     for columns in [*priced.columns, *pricer.seeds(3)]:
-        family = columns.family  # type: ignore[attr-defined]
+        family = columns.family  # type: ignore[union-attr]
         assert_allowed(problem.p, columns.lifts(problem.p), family)
         assert_allowed(problem.p, columns.lifts(problem.p, 2.0**-40), family, within=1e-15)
     if way == "search":
