@@ -37,8 +37,8 @@ from pmlopt.cli.printing import (
     print_matrix,
     print_results,
     print_table,
-    progress,
     say,
+    solved_from_largest,
     solved_in_turn,
     status,
     terminal,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from pmlopt.programs.program import Program
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.result import Result
-    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.sweeps import Sweep
 
 
@@ -113,12 +112,10 @@ def record_leakage_command(
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
     # a prior of more entropy is allowed at less: from the largest down
-    order = sorted({float(b) for b in wanted}, reverse=True)
-    programs = [record_leakage(query, mechanism, b) for b in order]
-    bounded = progress(programs, len(programs), "bounding")
-    results = solved_in_turn(bounded, solver, tolerance=tolerance, time_limit=time_limit)
-    known = dict(zip(order, results, strict=True))
-    found: list[Result[RecordCertificate]] = [known[b] for b in wanted]
+    found: list[Result[RecordCertificate]] = solved_from_largest(
+        lambda entropy: record_leakage(query, mechanism, entropy),
+        wanted, solver=solver, tolerance=tolerance, time_limit=time_limit,
+    )  # fmt: skip
     if plot is not None:
         points = [(result.certificate.entropy, result.bound, result.value) for result in found]
         across = "entropy of the dataset, at least [nats]"
@@ -181,19 +178,15 @@ def leakage_distortion_command(
     if as_json:
         echo_json([result.to_dict() for result in found])
     else:
-        _print_tradeoff(found)
+        print_results(found, {
+            "distortion": lambda one: number(one.certificate.distortion),
+            "leaks at most": lambda one: nats(one.certificate.leakage),
+            f"least {found[0].certificate.sense}": lambda one: number(one.bound),
+        })  # fmt: skip
+        if len(found) == 1:
+            print_matrix(found[0].mechanism)
     unproved = solver != "penalty" and any(result.status.value != "optimal" for result in found)
     sys.exit(NOT_SOLVED if unproved else max(map(code_of, found)))
-
-
-def _print_tradeoff(found: Sequence[Result[TradeoffCertificate]]) -> None:
-    print_results(found, {
-        "distortion": lambda one: number(one.certificate.distortion),
-        "leaks at most": lambda one: nats(one.certificate.leakage),
-        f"least {found[0].certificate.sense}": lambda one: number(one.bound),
-    })  # fmt: skip
-    if len(found) == 1:
-        print_matrix(found[0].mechanism)
 
 
 def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | None:
@@ -281,30 +274,6 @@ class SweepRun(Solving):
     )] = None  # fmt: skip
     mechanisms: Annotated[Path | None, Opt("A folder for the mechanisms, with their certificates.")] = None
 
-    def check(self) -> None:
-        """Complain of what cannot be written before any solver runs."""
-        check_distinct([path for path in (self.output, self.plot) if path is not None])
-        check_endings(None, self.plot)
-
-    def table(
-        self, builder: Callable[..., Program[Any]], epsilons: Sequence[float], workers: Workers
-    ) -> Sweep:
-        """Solve the design at every epsilon, and return the table."""
-        from pmlopt.sweeps import sweep
-
-        with _bar(self.as_json) as progress, workers.executor() as executor:
-            return sweep(
-                builder,
-                {"epsilon": epsilons},
-                executor,
-                out=self.output,
-                mechanisms=self.mechanisms,
-                solver=self.solver,
-                tolerance=self.tolerance,
-                time_limit=self.time_limit,
-                progress=progress,
-            )
-
 
 _Epsilons: TypeAlias = Annotated[str, Opt(
     "The bounds, in nats: with commas between, or START:STOP:COUNT, both ends included.", "--epsilon"
@@ -331,7 +300,10 @@ def sweep_command(
     problem file (.toml), or the id of one in the library, with its epsilon replaced. Exits with 3 when a
     point could not be solved.
     """
-    run.check()
+    from pmlopt.sweeps import sweep
+
+    check_distinct([path for path in (run.output, run.plot) if path is not None])
+    check_endings(None, run.plot)
     grid = read_grid(epsilons)
     builder: DesignAt | ProblemAt
     if problem is None:
@@ -344,7 +316,11 @@ def sweep_command(
         builder, utility = problem_at(problem)
     builder(grid[0])  # complains of what no point could be solved with
     try:
-        table = run.table(builder, grid, workers)
+        with _bar(run.as_json) as progress, workers.executor() as executor:
+            table = sweep(
+                builder, {"epsilon": grid}, executor, out=run.output, mechanisms=run.mechanisms,
+                solver=run.solver, tolerance=run.tolerance, time_limit=run.time_limit, progress=progress,
+            )  # fmt: skip
     except SweepStoppedError as error:
         say(f"pmlopt: {error}", err=True)
         sys.exit(NOT_SOLVED)
