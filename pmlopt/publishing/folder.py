@@ -22,7 +22,7 @@ from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
-from pmlopt.releases.attributes import AttributeLevels, attribute_levels
+from pmlopt.releases.attributes import AttributeLevels, attribute_levels, marginal
 from pmlopt.releases.joint import check_size
 
 FORMAT = "pmlopt release 1"
@@ -176,7 +176,7 @@ class ReleaseFile:
 
 def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
     """The law of the letters of one part that occur, and the mechanism on them."""
-    counts = people.sum(axis=tuple(axis for axis in range(people.ndim) if axis != place))
+    counts = marginal(people, place)
     rows = np.flatnonzero(counts)
     labels = [mechanism.inputs[row] for row in rows]
     prior = Prior.from_counts(counts[rows].tolist(), labels)

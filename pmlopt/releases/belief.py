@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 
@@ -33,39 +32,6 @@ FORGOTTEN_AHEAD = 1e-13
 
 MOST_AHEAD = 2000
 """Steps within which the chain has to forget where what is asked about is not the state itself."""
-
-
-class Belief(Protocol):
-    """What is believed before a release, and what the release must meet."""
-
-    @property
-    def time(self) -> int:
-        """Of the present state."""
-
-    @property
-    def law(self) -> FloatArray:
-        """(N,) of the present state; zeros past the end of the chain."""
-
-    def requirement(self, epsilon: float, cap: float) -> Requirement:
-        """On the states that can be now, for a level of epsilon in the end, and the cap now."""
-
-    def after(self, emits: FloatArray) -> Released:
-        """An output, by the (N,) chance of it in each state."""
-
-
-@dataclass(frozen=True)
-class Released:
-    """What is believed after a release.
-
-    Attributes:
-        belief: before the next one.
-        level: of all releases so far.
-        worst: what they tell of which time, of the times that still count.
-    """
-
-    belief: Belief
-    level: float
-    worst: dict[int, float]
 
 
 def budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
@@ -212,8 +178,13 @@ class ExactBelief:
             "states to come has no end: give a chain of so many states, or ask about the state"
         )
 
-    def after(self, emits: FloatArray) -> Released:
-        """An output, by the (N,) chance of it in each state."""
+    def after(self, emits: FloatArray) -> tuple[ExactBelief, float, dict[int, float]]:
+        """What is believed after an output, by the (N,) chance of it in each state.
+
+        Returns:
+            The belief before the next release; the level of all releases so far; and what they tell of which
+            time, of the times that still count.
+        """
         ratio = emits / float(self.law @ emits)
         pasts = [replace(values, joint=values.joint * ratio) for values in self.pasts]
         window = (self.window[0], self.window[1] * ratio)  # the last axis is the present state
@@ -225,8 +196,7 @@ class ExactBelief:
             worst = {values.time: log_of(values.lifts.max()) for values in pasts}
             ahead = [log_of((values.joint @ ratio / values.prior).max()) for values in self._ahead]
             level = max(self.level, *worst.values(), *ahead)
-        moved = replace(self, window=window, peaks=peaks)._moved(pasts)
-        return Released(moved, level, worst)
+        return replace(self, window=window, peaks=peaks)._moved(pasts), level, worst
 
     def _moved(self, pasts: Sequence[Values]) -> ExactBelief:
         """The belief before the next release; past the end of the chain there is nothing to believe."""

@@ -10,7 +10,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.data.chain import Chain
 from pmlopt.model.privacy import PML, RatioBound, Requirement
-from pmlopt.releases.belief import RARE, Released, budgets, log_of
+from pmlopt.releases.belief import RARE, budgets, log_of
 
 ROUNDING = 1e-14
 """The share of a sum that rounding may have taken for slack; what is slack may be left out."""
@@ -87,15 +87,10 @@ class BoundedBelief:
         slack = self.over[:, self._possible].sum(axis=1) - self.sums
         return np.asarray(np.where(slack > ROUNDING * np.abs(self.over).sum(axis=1), slack, 0.0))
 
-    @property
-    def _lifts(self) -> FloatArray:
-        """(R,) at least what is told of each pair."""
-        return _lifts(self.epsilon, self.sums, self.total)
-
     def requirement(self, epsilon: float, cap: float) -> Requirement:
         """On the states that can be now, for a level of epsilon in the end, and the cap now."""
         possible = self._possible
-        told = np.log(np.maximum(self._lifts, 1e-300))
+        told = np.log(np.maximum(_lifts(self.epsilon, self.sums, self.total), 1e-300))
         more = math.exp(epsilon) - np.exp(told + budgets(told, epsilon, cap, self.time))
         up = more >= 0
         rows = self.over + more[:, None] * np.where(up[:, None], self.high, self.low)
@@ -121,8 +116,8 @@ class BoundedBelief:
             return PML(0.0)  # nothing can be told of which the bounds show that it is within the level
         return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
 
-    def after(self, emits: FloatArray) -> Released:
-        """An output, by the (N,) chance of it in each state."""
+    def after(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
+        """What is believed after an output, as `ExactBelief.after` says."""
         possible = self._possible
         v = emits / float(self.law @ emits)
         least, most = float(v[possible].min()), float(v[possible].max())
@@ -144,7 +139,7 @@ class BoundedBelief:
         told = replace(self, low=self.low * v, high=self.high * v, total=total, over=self.over * v, sums=sums)
         moved, ever = told._moved(lifts)
         worst = {int(time): log_of(ever[self.times == time].max()) for time in np.unique(self.times)}
-        return Released(moved, level, worst)
+        return moved, level, worst
 
     def _moved(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
         """The belief before the next release, and (R,) what is told of each pair: for ever, if not kept."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import cast
 
 import numpy as np
 
@@ -140,7 +140,7 @@ def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> lis
     leakages = pointwise_leakage(p, whole)
     letters = information_density(p, whole).argmax(axis=0)
     return [
-        JointOutcome(_tuple_of(whole.outputs[y]), p.labels[letters[y]], float(leakages[y]))
+        JointOutcome(cast("tuple[Label, ...]", whole.outputs[y]), p.labels[letters[y]], float(leakages[y]))
         for y in np.argsort(-leakages, kind="stable")
         if whole.support[y]
     ]
@@ -280,11 +280,6 @@ def check_size(entries: int) -> None:
         )
 
 
-def _tuple_of(label: Label) -> tuple[Label, ...]:
-    assert isinstance(label, tuple)
-    return label
-
-
 MOST_CANDIDATES = 100_000
 """Choices of the first outputs that are kept at once: with 16 letters 13 MB."""
 BLOCK = 2**20
@@ -314,7 +309,8 @@ class OutcomeSearch:
         least = np.zeros((len(law), len(law)))
         self.ahead = [least]  # of the mechanisms after each place
         for logs in reversed(self.logs):
-            least = least + _least_ratios(logs)
+            # (x, x') the least `log P[x',y] / P[x,y]` over the outputs y that x can emit
+            least = least + [(logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs]
             self.ahead.insert(0, least)
 
     def run(self) -> tuple[float, int, tuple[int, ...]]:
@@ -398,11 +394,6 @@ class OutcomeSearch:
         return found
 
 
-def _least_ratios(logs: FloatArray) -> FloatArray:
-    """(x, x') the least `log P[x',y] / P[x,y]` over the outputs y that x can emit."""
-    return np.array([(logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs])
-
-
 def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
     """The mechanism of pairs: two columns released independently, or one released and one left clear.
 
@@ -427,14 +418,8 @@ def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label
         array([[0.35, 0.15],
                [0.15, 0.35]])
     """
-    return compose_attributes([as_mechanism(first), _clear_or_released(second)])
-
-
-def _clear_or_released(column: MechanismLike | Sequence[Label]) -> Mechanism:
-    """A mechanism as it is; of labels the one that releases each as it is."""
-    if isinstance(column, Mechanism | str) or not isinstance(column, Iterable):
-        return as_mechanism(column)
-    names: tuple[Any, ...] = tuple(column)
-    if not all(isinstance(name, Hashable) for name in names):  # rows of a matrix
-        return as_mechanism(column)  # type: ignore[arg-type]
-    return Mechanism(np.eye(len(names)), names, names)
+    if isinstance(second, Iterable) and not isinstance(second, Mechanism | str):
+        names = tuple(second)
+        if all(isinstance(name, Hashable) for name in names):  # no rows of a matrix
+            second = Mechanism(np.eye(len(names)), names, names)  # releases each as it is
+    return compose_attributes([as_mechanism(first), as_mechanism(second)])  # type: ignore[arg-type]
