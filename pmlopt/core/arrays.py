@@ -279,6 +279,14 @@ def nonnegative(value: float, what: str, error: type[InputError]) -> float:
     return number
 
 
+def positive(value: Any, what: str, error: type[InputError]) -> float:
+    """Check a finite number above 0, and return it as a float."""
+    number = real(value, what, error)
+    if number <= 0:
+        raise error(f"{what} is {number:g}: give a number above 0")
+    return number
+
+
 def real(value: Any, what: str, error: type[InputError]) -> float:
     """Check that a value is a finite number, no text and no truth value, and return it as a float."""
     try:

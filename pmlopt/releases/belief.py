@@ -219,7 +219,8 @@ class ExactBelief:
                 level = max(level, log_of(moved.lifts.max()))
             else:
                 kept.append(moved)
-        prior, posterior = (_longer(table, kernel, width) for table in self.window)
+        longer = [table[..., None] * kernel for table in self.window]
+        prior, posterior = (table.sum(axis=0) if table.ndim > width else table for table in longer)
         window = (prior, posterior)
         kept.append(_present(self.time + 1, self.asked, window))
         return ExactBelief(self.asked, self.time + 1, law, tuple(kept), window, peaks, level)
@@ -254,12 +255,6 @@ def _present(time: int, asked: Asked, window: tuple[FloatArray, FloatArray]) -> 
         joint[np.arange(len(prior)), np.arange(len(prior)) % n] = window[1].reshape(-1)
     occurs = (prior > 0) & joint.any(axis=1)
     return Values(time, prior[occurs], joint[occurs])
-
-
-def _longer(table: FloatArray, kernel: FloatArray, width: int) -> FloatArray:
-    """The law of the last states with the next one, and without the first where they are too many."""
-    found = table[..., None] * kernel
-    return found.sum(axis=0) if found.ndim > width else found
 
 
 def log_of(lift: float) -> float:

@@ -223,11 +223,10 @@ class Crowd:
         now = self._histories
         if isinstance(states, Mapping):
             known = set(self.names)
-            unknown = next((who for who in states if who not in known), None)
-            missing = next((who for who in self.names if who not in states), None)
-            if len(states) != self.people or missing is not None:
-                wrong = f"{missing!r} has no state" if unknown is None else f"{unknown!r} is none of them"
-                raise MechanismError(f"{wrong}: give the state of each of the people of the crowd")
+            wrong = [f"{who!r} is none of them" for who in states if who not in known]
+            wrong += [f"{who!r} has no state" for who in self.names if who not in states]
+            if wrong:
+                raise MechanismError(f"{wrong[0]}: give the state of each of the people of the crowd")
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
         rows = np.asarray(letters_at(self.chain.labels, states))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, real
+from pmlopt.core.arrays import FloatArray, positive, real
 from pmlopt.errors import InputError, PrivacyError, ProgramError
 
 MOST_SOLVES = 500
@@ -85,9 +85,7 @@ def best_split(
         >>> sorted(best_split([gain, gain], 2.0, maximised=True).levels)
         [0.0, 2.0]
     """
-    most, shares = real(total, "the total", PrivacyError), _weights(weights, len(solve_at))
-    if most <= 0:
-        raise PrivacyError(f"the total is {most:g}: give a level above 0")
+    most, shares = positive(total, "the total", PrivacyError), _weights(weights, len(solve_at))
     unit, sign = math.ulp(most), -1.0 if maximised else 1.0
     known: dict[tuple[int, float], _Curve] = {}  # one for all releases that are solved and weighed alike
     curves = [

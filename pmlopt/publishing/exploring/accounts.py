@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, real, said, whole
+from pmlopt.core.arrays import Label, positive, said, whole
 from pmlopt.core.display import nats, things
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import Seed, random_bits
@@ -63,9 +63,8 @@ def of_columns(
         >>> [point.at for point in together], together[0].value <= 0.4
         ([0.0, 0.2, 0.4], True)
     """
-    most, splits = real(total, "the total", PrivacyError), whole(count, "the number of splits", InputError)
-    if most <= 0:
-        raise PrivacyError(f"the total is {most:g}: give a level above 0")
+    most = positive(total, "the total", PrivacyError)
+    splits = whole(count, "the number of splits", InputError)
     if splits < 2 or len(joint.joint) > 1:
         raise InputError("give two splits or more, and one joint law of the two columns")
     utilities = utility if isinstance(utility, tuple) else (utility, utility)

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, Positions, nonnegative, real
+from pmlopt.core.roots import least_whole
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.tables.labelled import Numbers, table
@@ -178,17 +179,11 @@ def samples_to_refute(
         drawn = np.stack([seen, samples - seen], axis=1)
         return _CellTest(known.pmf, drawn, measure).end(int(x), int(cell[-1]), 0, end, 1) > claim
 
-    few_samples, many = 0, 1
-    while not enough(many):
-        few_samples, many = many, 2 * many
-        if many > MOST_PLANNED:
-            raise PrivacyError(
-                f"more than {MOST_PLANNED:.0e} samples would be needed: the claim is too near to the level"
-            )
-    while many - few_samples > 1:
-        middle = (few_samples + many) // 2
-        few_samples, many = (few_samples, middle) if enough(middle) else (middle, many)
-    return many
+    if (needed := least_whole(enough, MOST_PLANNED)) is None:
+        raise PrivacyError(
+            f"more than {MOST_PLANNED:.0e} samples would be needed: the claim is too near to the level"
+        )
+    return needed
 
 
 def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure) -> FloatArray:

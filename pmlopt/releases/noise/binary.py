@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real
+from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real, within
 from pmlopt.data.mechanism import letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits, Seed, random_bits
@@ -68,7 +68,7 @@ class BinaryNoise(ABC):
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
         object.__setattr__(self, "prior", known)
         object.__setattr__(self, "scale", check_scale(scale))
-        object.__setattr__(self, "radius", up_to(radius, "the radius", 2))
+        object.__setattr__(self, "radius", within(radius, "[0, 2]", "the radius", PrivacyError))
         object.__setattr__(self, "over", self._set(over))
 
     def _set(self, over: PriorSet | None) -> PriorSet | None:
@@ -227,14 +227,6 @@ class BinaryNoise(ABC):
             return np.asarray(centres)
         # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
         return np.asarray(centres + self.draw(random_bits(seed), len(places)))
-
-
-def up_to(value: float, what: str, most: float) -> float:
-    """Check a number of at least 0 and at most another."""
-    size = real(value, what, PrivacyError)
-    if not 0 <= size <= most:
-        raise PrivacyError(f"{what} is {size:g}: give one in [0, {most:g}]")
-    return size
 
 
 def check_scale(scale: float) -> float:
