@@ -8,7 +8,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
-from pmlopt.cli.data import ColumnOptions, Columns, Delimiter, Encoding, MissingCells
+from pmlopt.cli.data import ColumnOptions
 from pmlopt.cli.options import Opt
 from pmlopt.cli.reading import read_distance, read_gains
 from pmlopt.core import files
@@ -34,11 +34,6 @@ class Gives:
 
     fields: tuple[str, ...]
     read: Callable[[Any, Prior], Any] = lambda value, _: value
-
-
-def _names(kind: type[Requirement]) -> set[str]:
-    """The names of the fields of a requirement."""
-    return {one.name for one in fields_of(kind)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +75,7 @@ class AskedSet:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Asked(AskedSet):
+class Asked(ColumnOptions, AskedSet):
     """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
 
     prior_file: Annotated[Path | None, Opt(
@@ -119,18 +114,9 @@ class Asked(AskedSet):
     lower: Annotated[float | None, Gives(("lower",)), Opt(
         "LIP only: the bound on the other side; else epsilon."
     )] = None  # fmt: skip
-    columns: Columns = ()
-    missing: MissingCells = "refuse"
-    delimiter: Delimiter = None
-    encoding: Encoding = None
     by: Annotated[
         str | None, Opt("With --about DATA and --column: the column of DATA that holds the secret.")
     ] = None
-
-    @property
-    def source(self) -> ColumnOptions:
-        """How the prior is read."""
-        return ColumnOptions(self.delimiter, self.encoding, self.columns, self.missing)
 
     @cached_property
     def secret(self) -> Secret | None:
@@ -142,7 +128,7 @@ class Asked(AskedSet):
             return None
         if self.by is None or not self.columns:
             return Secret.load(self.about_file)
-        pairs = cross_counts(self.about_file, self.by, self.columns[0], self.missing, self.source.form)
+        pairs = cross_counts(self.about_file, self.by, self.columns[0], self.missing, self.form)
         return Secret.from_counts(pairs, name=self.by)
 
     def prior(self) -> Prior:
@@ -152,9 +138,9 @@ class Asked(AskedSet):
             return self.secret.prior
         if self.prior_file is not None:
             # beside a sample, the column is of the sample
-            return (self.source if self.counts_file is None else ColumnOptions()).prior(self.prior_file)
+            return (self if self.counts_file is None else ColumnOptions()).law_in(self.prior_file)
         assert self.counts_file is not None
-        return self.source.sample(self.counts_file)
+        return self.sample_in(self.counts_file)
 
     @property
     def files(self) -> list[Path]:
@@ -211,12 +197,13 @@ class Asked(AskedSet):
         from pmlopt.model.privacy import Requirement
 
         fields = {one.name: one.required for one in fields_of(self.kind)}
+        known = {kind: {one.name for one in fields_of(cls)} for kind, cls in kinds_of(Requirement).items()}
         if self.robust and "over" not in fields:
             raise InputError(f"--radius and --delta belong to --privacy pml, not to {self.privacy_name}")
         for name, (option, gives) in _givers().items():
             given = getattr(self, name)
             named = set(gives.fields)
-            belongs = [kind for kind, cls in kinds_of(Requirement).items() if named & _names(cls)]
+            belongs = [kind for kind, names in known.items() if named & names]
             fits = self.privacy_name in belongs
             together = not named & set(LEVELS) and (given is None or len(belongs) == 1)
             if given is None and together and any(fields.get(field) for field in named):
@@ -268,7 +255,7 @@ class Asked(AskedSet):
         """How often each letter was seen, maybe never; in the prior's order where they are the same."""
         assert self.counts_file is not None
         if self.columns:
-            seen = self.source.counts(self.counts_file, self.columns, self.missing)
+            seen = self.counts(self.counts_file, self.columns, self.missing)
         else:
             labels, numbers = files.read_letters(self.counts_file)
             counts = [int(number) for number in numbers if isinstance(number, int)]

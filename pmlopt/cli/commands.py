@@ -44,6 +44,7 @@ from pmlopt.cli.reading import (
     Minimise,
     Outputs,
     aligned,
+    prior_in,
     read_constraint,
     read_linear,
     read_mechanism,
@@ -120,26 +121,15 @@ def has_claims(path: Path) -> bool:
     return path.suffix.lower() in (".json", ".npz") and "certificate" in files.read_matrix(path).metadata
 
 
-def prior_in(path: Path) -> Prior | None:
-    """The prior that a saved result has in its file; None where it is another file, or has none."""
-    if not has_claims(path):
-        return None
-    from pmlopt.verification.verifying import read_saved, saved_prior
-
-    mechanism, metadata = read_saved(path)
-    return saved_prior(mechanism, metadata, str(path))
-
-
 def audit_saved(saved_file: Path, as_json: bool) -> int:
     """Print the levels of a saved mechanism under its own prior, and the verdict; return the exit code."""
     from pmlopt.measures import audit
     from pmlopt.verification import verify_file
-    from pmlopt.verification.verifying import read_saved, saved_prior
 
     verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
-    mechanism, metadata = read_saved(saved_file)
-    prior = saved_prior(mechanism, metadata, str(saved_file))
+    prior = prior_in(saved_file)
     if prior is not None and not as_json:
+        mechanism = read_mechanism(saved_file)
         print_audit(saved_file, prior, mechanism, dict(audit(prior, mechanism).levels))
     _print(verdict, saved_file, as_json)
     return CODES[verdict.holds]
@@ -385,9 +375,7 @@ def audit(
             "levels": {name: finite(level) for name, level in levels.items()},
             "privacy": asked.privacy_name,
             "epsilon": epsilon,
-            "radius": asked.radius,
-            "delta": asked.delta,
-            "slack": asked.slack,
+            **{name: getattr(asked, name) for name in ("radius", "delta", "slack")},
             "about": None if secret is None else about_record(secret, mechanism),
             "claimed": {name: finite(level) for name, level in claimed.items()},
             "holds": holds,

@@ -108,6 +108,9 @@ Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
 MissingCells: TypeAlias = Annotated[Missing, Opt(
     "What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text."
 )]  # fmt: skip
+Who: TypeAlias = Annotated[
+    str | None, Opt("With --ledger: the column of DATA with the numbers of the people, from 0.")
+]
 Seed: TypeAlias = Annotated[
     int | None, Opt("For tests: whoever knows it knows the draws.", type=click.IntRange(min=0))
 ]
@@ -162,7 +165,7 @@ class ColumnOptions(DataOptions):
     columns: Columns = ()
     missing: MissingCells = "refuse"
 
-    def prior(self, path: Path) -> Prior:
+    def law_in(self, path: Path) -> Prior:
         """The prior of a table of letters, or of columns of a data file."""
         if not self.columns:
             return read_prior(path)
@@ -170,9 +173,9 @@ class ColumnOptions(DataOptions):
 
         return Prior.from_counts(self.counts(path, self.columns, self.missing))
 
-    def sample(self, path: Path) -> Prior:
+    def sample_in(self, path: Path) -> Prior:
         """The same, with its sample size."""
-        return self.prior(path) if self.columns else read_counts(path)
+        return self.law_in(path) if self.columns else read_counts(path)
 
 
 @command(main, "count")

@@ -101,7 +101,8 @@ def _show_attributes(
     """Print the levels of releases of several attributes: about each, and about their tuple; return that."""
     from pmlopt.releases import attribute_levels
 
-    joint = {_letters(label): share for label, share in zip(prior.labels, prior.pmf.tolist(), strict=True)}
+    letters = [label if isinstance(label, tuple) else (label,) for label in prior.labels]
+    joint = dict(zip(letters, prior.pmf.tolist(), strict=True))
     levels = attribute_levels(joint, mechanisms)
     if as_json:
         echo_json({
@@ -122,11 +123,6 @@ def _show_attributes(
         f"letters {levels.witness!r}"
     )
     return levels.together
-
-
-def _letters(label: Label) -> tuple[Label, ...]:
-    """The letters of the attributes, of one where there is one."""
-    return label if isinstance(label, tuple) else (label,)
 
 
 @main.group()
@@ -155,9 +151,9 @@ def new_ledger(
     if ledger_file.exists():
         raise InputError(f"{ledger_file}: is there already: a ledger is not begun again")
     check_apart([ledger_file], [prior_file])
-    book = Ledger(source.prior(prior_file), people, total)
+    book = Ledger(source.law_in(prior_file), people, total)
     book.save(ledger_file)
-    say(f"{ledger_file}: {_people(book)}, nothing released")
+    say(f"{ledger_file}: {things(people, 'person', 'people')}, nothing released")
 
 
 _Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
@@ -257,7 +253,8 @@ def show_ledger(
         return
     total = "no total" if book.total is None else f"a total of {nats(book.total)}"
     groups = things(len(book.groups()), "history", "histories")
-    say(f"{_people(book)}, {things(book.releases, 'release')}, {groups}, {total}")
+    people = things(book.people, "person", "people")
+    say(f"{people}, {things(book.releases, 'release')}, {groups}, {total}")
     say(f"the largest leakage is {nats(book.level)}")
     if posterior is not None:
         shown = [number(value) for value in left] if left is not None else [""] * len(posterior)
@@ -278,10 +275,6 @@ def say_recorded(book: Ledger, path: Path, outcomes: int) -> None:
     """Say what a ledger holds after a release."""
     count = things(outcomes, "outcome")
     say(f"{path}: {count} recorded, the largest leakage on a person is {nats(book.level)}")
-
-
-def _people(book: Ledger) -> str:
-    return things(book.people, "person", "people")
 
 
 def _texts(outputs: Sequence[Label], several: bool) -> list[Label]:

@@ -167,7 +167,7 @@ def least_leakage(
     from pmlopt.programs.least_leakage.program import least_leakage as build
 
     run.check()
-    prior = source.prior(prior_file)
+    prior = source.law_in(prior_file)
     utility, columns = read_linear(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     run.answer(
@@ -203,7 +203,7 @@ def worst_case(
         raise InputError("--threshold and --epsilon both say which rank to keep: give one")
     around.check()
     run.check()
-    prior = source.prior(prior_file)
+    prior = source.law_in(prior_file)
     over = around.priors(prior, prior)
     utility, columns = read_linear(utility_name, minimise, prior)
     outputs = prior.labels if columns is None else tuple(columns)

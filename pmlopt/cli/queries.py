@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
@@ -220,49 +221,30 @@ UNASKED = Asked()
 """What was asked where no option was given."""
 
 
-@dataclass(frozen=True)
-class DesignAt:
-    """The design that options ask for, at one epsilon: called by the workers, so it pickles.
+def design_at(
+    asked: Asked, prior: Prior, utility: Any, outputs: Any, given: Mapping[str, Any], epsilon: float
+) -> Program[Any]:
+    """Declare the design that options ask for, at one epsilon in nats: called by workers.
 
     The utility is its name, or one from a file; `given` is what the requirement has beside its level.
     """
+    from pmlopt.programs.designs import design
 
-    asked: Asked
-    prior: Prior
-    utility: Any
-    outputs: Sequence[Any] | None
-    given: Mapping[str, Any]
-
-    def __call__(self, epsilon: float) -> Program[Any]:
-        """Declare the program at this epsilon, in nats."""
-        from pmlopt.programs.designs import design
-
-        utility = self.utility
-        if isinstance(utility, str):
-            utility, _ = read_utility(utility, False, self.prior)
-        privacy = self.asked.requirement(epsilon, self.prior, self.given)
-        program: Program[Any] = design(self.prior, privacy, utility, self.outputs)
-        return program
+    program: Program[Any] = design(prior, asked.requirement(epsilon, prior, given), utility, outputs)
+    return program
 
 
-@dataclass(frozen=True)
-class ProblemAt:
-    """The design of a problem file, at another epsilon; a sweep tells files apart by their content."""
+def problem_at(path: Path, content: bytes, epsilon: float) -> Program[Any]:  # noqa: ARG001
+    """Declare the design of a problem file at another epsilon; a sweep tells files apart by their content."""
+    from pmlopt.library import load
 
-    path: Path
-    content: bytes
-
-    def __call__(self, epsilon: float) -> Program[Any]:
-        """Declare the program at this epsilon, in nats."""
-        from pmlopt.library import load
-
-        instance = load(self.path)
-        requirement: Any = instance.arguments.get("privacy")
-        if not isinstance(getattr(requirement, "epsilon", None), float):
-            raise InputError(f"{self.path}: its requirement has no epsilon to sweep over")
-        if hasattr(requirement, "at"):
-            return instance.program(privacy=requirement.at(epsilon))
-        return instance.program(privacy=replace(requirement, epsilon=epsilon))
+    instance = load(path)
+    requirement: Any = instance.arguments.get("privacy")
+    if not isinstance(getattr(requirement, "epsilon", None), float):
+        raise InputError(f"{path}: its requirement has no epsilon to sweep over")
+    if hasattr(requirement, "at"):
+        return instance.program(privacy=requirement.at(epsilon))
+    return instance.program(privacy=replace(requirement, epsilon=epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -305,7 +287,6 @@ def sweep_command(
     check_distinct([path for path in (run.output, run.plot) if path is not None])
     check_endings(None, run.plot)
     grid = read_grid(epsilons)
-    builder: DesignAt | ProblemAt
     if problem is None:
         builder, utility = _asked(asked, utility_name, minimise, grid)
     elif asked != UNASKED or utility_name is not None or minimise:
@@ -313,8 +294,8 @@ def sweep_command(
             f"{problem} says the prior, the requirement and the utility: leave out their options"
         )
     else:
-        builder, utility = problem_at(problem)
-    builder(grid[0])  # complains of what no point could be solved with
+        builder, utility = builder_of(problem)
+    builder(epsilon=grid[0])  # complains of what no point could be solved with
     try:
         with _bar(run.as_json) as progress, workers.executor() as executor:
             table = sweep(
@@ -367,7 +348,7 @@ def read_grid(text: str) -> list[float]:
 
 def _asked(
     asked: Asked, utility_name: str | None, minimise: bool, grid: Sequence[float]
-) -> tuple[DesignAt, str]:
+) -> tuple[partial[Program[Any]], str]:
     if utility_name is None:
         raise InputError("give the utility by --utility, or a problem file with everything in it")
     prior = asked.prior()
@@ -376,15 +357,15 @@ def _asked(
         asked.requirement(epsilon, prior, given)
     utility, outputs = read_utility(utility_name, minimise, prior)
     kept = utility_name if outputs is None else utility  # named ones hold functions that do not pickle
-    return DesignAt(asked, prior, kept, outputs, given), Path(utility_name).stem
+    return partial(design_at, asked, prior, kept, outputs, given), Path(utility_name).stem
 
 
-def problem_at(name: str) -> tuple[ProblemAt, str]:
+def builder_of(name: str) -> tuple[partial[Program[Any]], str]:
     """The design of a problem file, or of one of the library, at any level; and its name."""
     from pmlopt.library import find
 
     path = find(name).path.resolve()
-    return ProblemAt(path, files.read_bytes(path)), path.stem
+    return partial(problem_at, path, files.read_bytes(path)), path.stem
 
 
 @contextmanager

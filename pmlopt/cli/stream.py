@@ -11,6 +11,7 @@ from pmlopt.cli.options import TARGET, Arg, Json, Opt, check_apart, command, mai
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_numbers
 from pmlopt.core import files
+from pmlopt.core.arrays import places_of
 from pmlopt.core.display import things
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.programs.certificate import finite
@@ -105,12 +106,9 @@ def release_states(
     if twice is not None:
         raise InputError(f"{data}: {twice!r} has two rows: give the state of one time for each person")
     with _kind_of(file).open(file) as many:
-        known = {str(label): label for label in many.fresh.chain.labels}
-        strange = next((text for _, text in rows if text not in known), None)
-        if strange is not None:
-            raise MechanismError(f"the state {strange!r} is none of {', '.join(known)}")
-        states = {who: known[str(text)] for who, text in rows}
-        told = many.release(states, seed)
+        labels = many.fresh.chain.labels
+        places = places_of([now for _, now in rows], labels, "the states", MechanismError, text=True)
+        told = many.release({who: labels[place] for (who, _), place in zip(rows, places, strict=True)}, seed)
         level = many.level
     if output is not None:
         write_table(output, {person: list(told), str(column): list(told.values())})

@@ -26,7 +26,7 @@ from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.subconvex.program import ColumnDesign
 from pmlopt.programs.tradeoff.program import TradeoffProgram
 
-_FORMS: Mapping[str, tuple[str, ...]] = {
+CLOSED_FORMS_OF: Mapping[str, tuple[str, ...]] = {
     "design": (*CLOSED_FORMS, "least_ldp_estimation_error", "least_pml_estimation_error"),
     "worst_case_utility": ("utility_safe_mechanism",),
     "envelope": ("randomized_response_envelope",),
@@ -34,11 +34,7 @@ _FORMS: Mapping[str, tuple[str, ...]] = {
     "leakage_distortion": ("parity_leakage",),
     "distortion_leakage": ("parity_distortion",),
 }
-
-
-def forms_for(builder: str) -> tuple[str, ...]:
-    """The names of the closed forms that are known for the programs of a builder."""
-    return _FORMS.get(builder, ())
+"""The names of the closed forms that are known for the programs of a builder."""
 
 
 def closed_form(program: Program[Any], name: str) -> Mechanism:

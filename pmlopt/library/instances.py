@@ -20,7 +20,7 @@ from pmlopt.core.records import Context, Range, Shape, read
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import InputError, InstanceError
-from pmlopt.library.closed_values import closed_value, forms_for
+from pmlopt.library.closed_values import CLOSED_FORMS_OF, closed_value
 from pmlopt.library.short_forms import FIELDS, FORMS
 from pmlopt.model.utility import as_utility
 from pmlopt.programs.designs import design
@@ -111,7 +111,7 @@ class ProblemFile:
     def __post_init__(self) -> None:
         if self.builder not in BUILDERS:
             raise InstanceError(f"builder is {self.builder!r}: write one of {', '.join(BUILDERS)}")
-        form, forms = self.expected and self.expected.closed_form, forms_for(self.builder)
+        form, forms = self.expected and self.expected.closed_form, CLOSED_FORMS_OF.get(self.builder, ())
         if form is not None and form not in forms:
             known = ", ".join(forms) or "none, for none is known here"
             raise InstanceError(f"expected.closed_form is {form!r}: write one of {known}")

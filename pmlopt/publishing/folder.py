@@ -71,6 +71,11 @@ class InClear:
     alone: float
     with_release: float | None
 
+    def row(self, nats: Callable[[float], str]) -> tuple[str, str, str]:
+        """The number of values, and both levels, in words: those of a level in nats."""
+        beside = "too large to list" if self.with_release is None else nats(self.with_release)
+        return str(self.values), nats(self.alone), beside
+
 
 @dataclass(frozen=True)
 class ReleaseFile:
@@ -203,13 +208,11 @@ def digests_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
     digests = known or {}
     found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     names = {path.relative_to(folder).as_posix(): path for path in found if path != folder / DESCRIPTION}
-    return {name: digests.get(name) or _digest(path) for name, path in names.items()}
-
-
-def _digest(path: Path) -> str:
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return "no file"
-    return files.digest_of(path)
+    return {
+        name: digests.get(name)
+        or (files.digest_of(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
+        for name, path in names.items()
+    }
 
 
 @contextmanager

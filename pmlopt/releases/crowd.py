@@ -326,7 +326,7 @@ class Crowd:
             >>> Crowd.load(path).history(0) == (outputs[0],)
             True
         """
-        with held_alone(path, cls.load, lambda crowd: crowd.time) as crowd:
+        with held_alone(path, cls, lambda crowd: crowd.time) as crowd:
             yield crowd
 
     # ------------------------------------------------------------ the next release

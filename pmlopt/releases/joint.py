@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import cast
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, places_of
+from pmlopt.core.arrays import FloatArray, Label, places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import MechanismError
@@ -46,7 +47,7 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
     """
     parts = same_secret(mechanisms)
     matrix = product_of_rows([part.matrix for part in parts])
-    return Mechanism(matrix, common_inputs(parts), product_labels([part.outputs for part in parts]))
+    return Mechanism(matrix, common_inputs(parts), list(product(*(part.outputs for part in parts))))
 
 
 def product_of_rows(matrices: Sequence[FloatArray]) -> FloatArray:
@@ -90,7 +91,7 @@ def compose_attributes(
     """
     parts = listed(mechanisms)
     check_size(math.prod(len(part.inputs) for part in parts))
-    tuples = product_labels([part.inputs for part in parts]) if letters is None else tuple(letters)
+    tuples = list(product(*(part.inputs for part in parts))) if letters is None else list(letters)
     odd = [one for one in tuples if not isinstance(one, tuple) or len(one) != len(parts)]
     if odd or not tuples:
         shown = f"{odd[0]!r} is no tuple" if odd else "there is none"
@@ -100,7 +101,7 @@ def compose_attributes(
         for k, part in enumerate(parts)
     ]
     matrix = product_of_rows([part.matrix[rows] for part, rows in zip(parts, own, strict=True)])
-    return Mechanism(matrix, tuples, product_labels([part.outputs for part in parts]))
+    return Mechanism(matrix, tuples, list(product(*(part.outputs for part in parts))))
 
 
 @dataclass(frozen=True)
@@ -263,14 +264,6 @@ def common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
     return from_person[0] if from_person else parts[0].inputs
 
 
-def product_labels(sides: Sequence[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
-    """All tuples with a label from each side; the last one changes fastest."""
-    found: list[tuple[Label, ...]] = [()]
-    for side in sides:
-        found = [(*before, label) for before in found for label in side]
-    return found
-
-
 def check_size(entries: int) -> None:
     """Raise where a product would fill the memory."""
     if entries > LARGEST_PRODUCT:
@@ -319,7 +312,15 @@ class OutcomeSearch:
         columns = np.zeros((1, len(self.law)))
         choices = np.zeros((1, 0), dtype=int)
         for place, logs in enumerate(self.logs):
-            columns, choices = self._extended(columns, choices, logs, self.repeats[place])
+            # each choice with each output of the next mechanism, those that are possible
+            after = np.arange(logs.shape[1])
+            allowed = np.ones((len(choices), len(after)), dtype=bool)
+            rows, outputs = np.nonzero(after >= choices[:, -1:] if self.repeats[place] else allowed)
+            grown = columns[rows] + logs.T[outputs]
+            peaks = grown.max(axis=1, keepdims=True)
+            possible = peaks[:, 0] > -np.inf
+            columns = grown[possible] - peaks[possible]
+            choices = np.column_stack([choices[rows], outputs])[possible]
             keep = self._bounds(columns, self.ahead[place + 1]) > best[0]
             columns, choices = columns[keep], choices[keep]
             if len(choices) > MOST_CANDIDATES:
@@ -334,19 +335,6 @@ class OutcomeSearch:
             if leakages[top] > best[0]:
                 best = (float(leakages[top]), int(columns[top].argmax()), tuple(choices[top].tolist()))
         return best
-
-    def _extended(
-        self, columns: FloatArray, choices: IntArray, logs: FloatArray, repeats: bool
-    ) -> tuple[FloatArray, IntArray]:
-        """Each choice with each output of the next mechanism, those that are possible."""
-        after = np.arange(logs.shape[1])
-        allowed = (after >= choices[:, -1:]) if repeats else np.ones((len(choices), len(after)), dtype=bool)
-        rows, outputs = np.nonzero(allowed)
-        grown = columns[rows] + logs.T[outputs]
-        peaks = grown.max(axis=1, keepdims=True)
-        possible = peaks[:, 0] > -np.inf
-        grown = grown[possible] - peaks[possible]
-        return grown, np.column_stack([choices[rows], outputs])[possible]
 
     def _bounds(self, columns: FloatArray, ahead: FloatArray) -> FloatArray:
         """What no outcome with these first outputs exceeds."""

@@ -3,32 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from inspect import signature
 from itertools import product
 from numbers import Real
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from pmlopt.errors import SweepError
-from pmlopt.sweeps.table import COLUMNS
+from pmlopt.sweeps.table import COLUMNS, as_plain
 
 Grid: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any] | float]
 """Each name with its values, for all their combinations, or the points one by one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Points:
-    """The points of a grid, in its order.
-
-    Attributes:
-        names: of their coordinates.
-        all: the points.
-    """
-
-    names: tuple[str, ...]
-    all: tuple[Mapping[str, Any], ...]
+Points: TypeAlias = tuple[Mapping[str, Any], ...]
+"""The points of a grid in its order, all with the same names."""
 
 
 def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
@@ -40,36 +28,35 @@ def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
         SweepError: it is empty, its points differ in their names, or a name is a column of the table.
 
     Examples:
-        >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2]}).all[1]
+        >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2]})[1]
         {'size': 2, 'epsilon': 0.2}
-        >>> points_of([{"epsilon": 0.1}, {"epsilon": 0.4}]).names
-        ('epsilon',)
-        >>> points_of([0.1, 0.4], lambda epsilon: None).all[1]
+        >>> points_of([{"epsilon": 0.1}, {"epsilon": 0.4}])[0]
+        {'epsilon': 0.1}
+        >>> points_of([0.1, 0.4], lambda epsilon: None)[1]
         {'epsilon': 0.4}
     """
     if isinstance(grid, Mapping):
         names = tuple(grid)
         values = [_values(name, grid[name]) for name in names]
-        points: list[Mapping[str, Any]] = [
-            dict(zip(names, chosen, strict=True)) for chosen in product(*values)
-        ]
+        points: list[Any] = [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
     elif isinstance(grid, Iterable) and not isinstance(grid, str | bytes):
         only = _only_argument(builder)
-        points = [
-            {only: item} if only and isinstance(item, Real) else _point(item, position)
-            for position, item in enumerate(grid)
-        ]
-        names = tuple(points[0]) if points else ()
+        points = [{only: item} if only and isinstance(item, Real) else item for item in grid]
+        names = tuple(points[0]) if points and isinstance(points[0], Mapping) else ()
     else:
         raise SweepError(f"a grid is a mapping of names to values, or a sequence of points, not {grid!r:.60}")
-    _check_names(names)
     for position, point in enumerate(points):
+        if not isinstance(point, Mapping):
+            raise SweepError(
+                f"point {position} of the grid is {point!r:.60}: give a mapping of names to values"
+            )
         if set(point) != set(names):
             raise SweepError(
                 f"point {position} of the grid has the names {sorted(point)}, and the first has "
                 f"{sorted(names)}: give each point a value for each name"
             )
-    return Points(names, tuple({name: _scalar(point[name]) for name in names} for point in points))
+    _check_names(names)
+    return tuple({name: as_plain(point[name]) for name in names} for point in points)
 
 
 def _values(name: str, values: Any) -> list[Any]:
@@ -90,12 +77,6 @@ def _only_argument(builder: Callable[..., Any] | None) -> str | None:
     return names[0] if len(names) == 1 else None
 
 
-def _point(item: Any, position: int) -> Mapping[str, Any]:
-    if not isinstance(item, Mapping):
-        raise SweepError(f"point {position} of the grid is {item!r:.60}: give a mapping of names to values")
-    return item
-
-
 def _check_names(names: tuple[Any, ...]) -> None:
     if not names:
         raise SweepError("the grid is empty: give a name with its values, or points with names")
@@ -104,7 +85,3 @@ def _check_names(names: tuple[Any, ...]) -> None:
             raise SweepError(f"the grid's name {name!r} is no name of an argument of a function: rename it")
         if name in COLUMNS:
             raise SweepError(f"the grid's name {name!r} is a column of the table already: rename it")
-
-
-def _scalar(value: Any) -> Any:
-    return value.item() if isinstance(value, np.generic) else value

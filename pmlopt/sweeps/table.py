@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def as_plain(value: Any) -> Any:
+    """A number of numpy as one of Python, and anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def plain(value: Any) -> Any:
     """A value of a grid as text, a number, a truth value or None: other objects by their name or text.
 
@@ -29,8 +34,7 @@ def plain(value: Any) -> Any:
         >>> plain(np.float64(0.5)), plain("a"), plain(plain), plain((1, 2))
         (0.5, 'a', 'plain', '(1, 2)')
     """
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = as_plain(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
     name = getattr(value, "__qualname__", None)
@@ -64,18 +68,6 @@ def value_of(column: str, text: str) -> Any:
 def one_line(text: str) -> str:
     """A text with its line ends as spaces."""
     return " ".join(text.split())
-
-
-def as_array(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Plain values as a vector: of numbers, of truth values or of text where all are, else of objects.
-
-    Examples:
-        >>> as_array([1, 2.5]).dtype.kind, as_array(["a", "b"]).dtype.kind, as_array([1, "a"]).dtype.kind
-        ('f', 'U', 'O')
-    """
-    kinds = {type(value) for value in values}
-    alike = kinds <= {int, float} or len(kinds) == 1
-    return np.array(values) if alike and kinds != {type(None)} else np.array(values, dtype=object)
 
 
 ENDINGS = (".csv", ".parquet", ".json")
@@ -157,8 +149,10 @@ class Sweep:
             raise SweepError(f"the table has no column {name!r}; it has {', '.join(self.columns)}")
         place = self.columns.index(name)
         values = [row.cells[place] for row in self.rows]
-        if name in self.names:
-            return as_array(values)
+        if name in self.names:  # of numbers, of truth values or of text where all are, else of objects
+            kinds = set(map(type, values))
+            alike = (kinds <= {int, float} or len(kinds) == 1) and kinds != {type(None)}
+            return np.array(values) if alike else np.array(values, dtype=object)
         kind = COLUMNS[name]
         empty: Any = "" if kind is str else False if kind is bool else float("nan")
         filled = [empty if value is None else value for value in values]
@@ -191,7 +185,8 @@ class Sweep:
         return table_latex(wanted, [[row[place] for place in places] for row in self._texts()])
 
     def _texts(self) -> list[list[str]]:
-        return [[_short(cell) for cell in row.cells] for row in self.rows]
+        rows = [["" if cell is None else cell for cell in row.cells] for row in self.rows]
+        return [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
 
     def plot(self, value: str = "value") -> Figure:
         """A column over the first coordinate, a curve for each combination of the others.
@@ -267,10 +262,3 @@ def _kind(values: Sequence[Any]) -> type:
     if kinds and kinds <= {int, float}:
         return float
     return bool if kinds == {bool} else str
-
-
-def _short(cell: Any) -> str:
-    """A cell as a person reads it."""
-    if cell is None:
-        return ""
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)

@@ -97,21 +97,6 @@ def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.Pa
     return found
 
 
-def _decided(
-    path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
-) -> tuple[Told, Verdict]:
-    """What was read from a file, and the verdict on it."""
-    _check_result(path, metadata)
-    try:
-        with np.errstate(all="ignore"):  # numbers of a file may be of any size
-            told = told_of(mechanism, metadata, path)
-            return told, Verdict.of(told.certificate, _follows(told))
-    except InputError as error:
-        raise FileFormatError(str(error)) from None
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
-        raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
-
-
 def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
     """Write the page on a saved result, all of it computed from its file; see `Result.report`.
 
@@ -162,24 +147,15 @@ def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
     return found.mechanism if isinstance(found, Result) else found
 
 
-def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The mechanism of a file, and what stands beside it.
-
-    Raises:
-        FileFormatError: the file holds no result: it is a CSV, or of an earlier version.
-    """
-    mechanism, metadata = saved_mechanism(path)
-    _check_result(path, metadata)
-    return mechanism, metadata
-
-
 def read_any(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
     """The mechanism of a file, by orbits too, which only JSON holds, and what stands beside it."""
     return saved_by_orbits(path) if holds_orbits(path) else saved_mechanism(path)
 
 
-def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
-    """Complain of a file that holds a mechanism without all that a check needs."""
+def _decided(
+    path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
+) -> tuple[Told, Verdict]:
+    """What was read from a file, and the verdict on it; complains of one without all that a check needs."""
     if not isinstance(metadata.get("certificate"), Mapping):
         raise FileFormatError(
             f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
@@ -188,6 +164,14 @@ def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> 
         raise FileFormatError(
             f"{path}: holds less than its check needs: save the result again, if its kind can be"
         )
+    try:
+        with np.errstate(all="ignore"):  # numbers of a file may be of any size
+            told = told_of(mechanism, metadata, path)
+            return told, Verdict.of(told.certificate, _follows(told))
+    except InputError as error:
+        raise FileFormatError(str(error)) from None
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+        raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
 
 
 def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:

@@ -17,6 +17,7 @@ import numpy as np
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, Label, shown
 from pmlopt.errors import MissingExtraError
+from pmlopt.programs.certificate import finite
 from pmlopt.programs.reports.pages import MOST_OUTCOMES, STYLE, TOLD
 from pmlopt.publishing.exploring.points import Curve, Part, Point
 
@@ -80,26 +81,18 @@ class Exploration:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as the page reads it: labels as text, matrices as floats of four bytes in base 64."""
-        kept = _Kept(self._step())
+        points = [point for curve in self.curves for point in curve.points]
+        entries = sum(part.matrix.size for point in points for part in point.parts)
+        kept = _Kept(-(-entries // MOST_ENTRIES) or 1)
         return {
             "title": shown(self.title),
-            "across": self.across,
-            "height": self.height,
-            "choice": self.choice,
-            "better": self.better,
+            **{name: getattr(self, name) for name in ("across", "height", "choice", "better", "limit")},
             "about": [*self.about, *self.failures],
-            "limit": self.limit,
             "told": list(TOLD),
             "before": {"command": self.before_command, "python": self.before_python},
             "curves": [kept.curve(curve) for curve in self.curves],
             "shared": kept.shared,
         }
-
-    def _step(self) -> int:
-        """Of how many points one keeps its matrices, so that all of them are within `MOST_ENTRIES`."""
-        points = [point for curve in self.curves for point in curve.points]
-        entries = sum(part.matrix.size for point in points for part in point.parts)
-        return -(-entries // MOST_ENTRIES) or 1
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, whole or not at all.
@@ -163,18 +156,17 @@ class _Kept:
         }
 
     def point(self, point: Point, whole: bool) -> dict[str, Any]:
-        numbers = {name: _finite(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
+        numbers = {name: finite(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
         return {**vars(point), **numbers, "parts": [self.part(part, whole) for part in point.parts]}
 
     def part(self, part: Part, whole: bool) -> dict[str, Any]:
+        prior = None if part.prior is None else part.prior.tolist()
         return {
             "name": part.name,
             "inputs": self.labels(part.inputs),
             "outputs": self.labels(part.outputs),
             "matrix": encoded(part.matrix) if whole else None,
-            "prior": None
-            if part.prior is None
-            else self.place(("prior", *part.prior.tolist()), part.prior.tolist()),
+            "prior": None if prior is None else self.place(("prior", *prior), prior),
             "leakages": [list(leakage) for leakage in part.leakages],
             "rows": [list(one.row) for one in part.tells[:MOST_OUTCOMES]],
             "left": max(0, len(part.tells) - MOST_OUTCOMES),
@@ -200,7 +192,3 @@ def encoded(matrix: FloatArray) -> str:
         [1.0, 0.0, 0.0, 1.0]
     """
     return base64.b64encode(np.ascontiguousarray(matrix, "<f4").tobytes()).decode()
-
-
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and np.isfinite(number) else None

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, said
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, said
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.measures.outcomes import OutcomeTells, what_outcomes_tell
@@ -135,19 +135,13 @@ class Curve:
 
 def _changes(before: Part, after: Part) -> list[str]:
     """What happens from one part to the next of its curve."""
-    old, new = (
-        [y for y, there in zip(p.outputs, p.occurring, strict=True) if there] for p in (before, after)
-    )
+    old, new = _shapes(before), _shapes(after)
     both = [y for y in old if y in new]
     return [
         *_told([y for y in new if y not in old], "appear"),
         *_told([y for y in old if y not in new], "disappear"),
-        *(
-            text
-            for group in _merged(before, after, both)
-            for text in _told(group, "tell the same from here on")
-        ),
-        *(text for group in _merged(after, before, both) for text in _told(group, "tell the same no more")),
+        *(text for group in _merged(old, new, both) for text in _told(group, "tell the same from here on")),
+        *(text for group in _merged(new, old, both) for text in _told(group, "tell the same no more")),
     ]
 
 
@@ -162,21 +156,17 @@ def _told(outputs: Sequence[Label], happens: str) -> list[str]:
     ]
 
 
-def _merged(before: Part, after: Part, outputs: Sequence[Label]) -> list[list[Label]]:
+def _merged(
+    old: Mapping[Label, bytes], new: Mapping[Label, bytes], both: Sequence[Label]
+) -> list[list[Label]]:
     """The outcomes that tell the same after, and did not all do so before."""
-    if not outputs:
-        return []
-    old, new = _groups(before, outputs), _groups(after, outputs)
-    found = []
-    for group in np.unique(new):
-        members = np.flatnonzero(new == group)
-        if len(set(old[members])) > 1:
-            found.append([outputs[y] for y in members.tolist()])
-    return found
+    groups: dict[bytes, list[Label]] = {}
+    for y in both:
+        groups.setdefault(new[y], []).append(y)
+    return [group for group in groups.values() if len({old[y] for y in group}) > 1]
 
 
-def _groups(part: Part, outputs: Sequence[Label]) -> IntArray:
-    """A number for each outcome, the same for those with proportional columns."""
-    places = {output: y for y, output in enumerate(part.outputs)}
-    columns = part.matrix[:, [places[output] for output in outputs]]
-    return np.unique(np.round(columns / columns.max(axis=0) / ALIKE), axis=1, return_inverse=True)[1].ravel()
+def _shapes(part: Part) -> dict[Label, bytes]:
+    """Of each outcome that occurs its column, up to a factor: the same for those that tell the same."""
+    shapes = np.round(part.matrix / part.matrix.max(axis=0) / ALIKE)
+    return {y: shapes[:, place].tobytes() for place, y in enumerate(part.outputs) if part.occurring[place]}

@@ -132,9 +132,9 @@ def of_design(
     strange = [name for name in beside if name not in BESIDE]
     if strange:
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
-    grid = sorted(
-        {real(level, "a level", PrivacyError) for level in (_levels(p) if levels is None else levels)}
-    )
+    if levels is None:  # up to where PML asks for nothing, with three digits: a level is copied by hand
+        levels = np.round(np.linspace(0, min(p.max_leakage, HIGHEST), LEVELS + 1)[1:], 3).tolist()
+    grid = sorted({real(level, "a level", PrivacyError) for level in levels})
     if not grid:
         raise PrivacyError("there are no levels: give one at least")
     words = copied or copied_of(p, utility)
@@ -180,13 +180,8 @@ def of_design(
 
 def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
     """Explore the best utility of the data over the level about a secret: `of_design` with `about=secret`."""
-    return of_design(
-        secret.prior,
-        utility,
-        lambda level: PML(level, about=secret),
-        *arguments,
-        **{"beside": BESIDE[1:], **options},
-    )
+    options = {"beside": BESIDE[1:], **options}
+    return of_design(secret.prior, utility, lambda level: PML(level, about=secret), *arguments, **options)
 
 
 def of_builders(
@@ -281,12 +276,6 @@ def of_sweep(
     )
 
 
-def _levels(prior: Prior) -> list[float]:
-    """Even levels up to where PML asks for nothing, with three digits: a level is copied by hand."""
-    top = min(prior.max_leakage, HIGHEST)
-    return [float(level) for level in np.round(np.linspace(0, top, LEVELS + 1)[1:], 3)]
-
-
 def _design_curve(
     name: str, found: Answers, half_width: float, words: Copied, requirement: Callable[[float], Requirement]
 ) -> Curve:
@@ -305,7 +294,7 @@ def _compared(
     program: Builder, found: Answers, beside: Sequence[str], half_width: float
 ) -> tuple[list[Curve], Measured | None]:
     """Randomized response and releasing nothing at the same limits; and what they are measured by."""
-    curves: dict[str, list[Any]] = {"response": [], "nothing": []}
+    curves: dict[str, list[Any]] = {"randomized response": [], "releasing nothing": []}
     worth: Measured | None = None
     for row, result in found.solved:
         assert result is not None
@@ -313,14 +302,14 @@ def _compared(
         if worth is None:
             return [], None
         matrices = {"response": randomized_response(result.certificate), "nothing": worth.nothing}
-        for name, matrix in matrices.items():
-            if name in beside and matrix is not None:
+        for name, (short, matrix) in zip(curves, matrices.items(), strict=True):
+            if short in beside and matrix is not None:
                 other = certify(program(**row.point), matrix)
                 known = Row(row.point, "for comparison", other.value, level=other.level, solver="by formula")
                 curves[name].append(point_of(float(row.point["epsilon"]), known, other, half_width))
-    said = {"response": "randomized response", "nothing": "releasing nothing"}
-    note = {"response": "The same limits, with as little uniform noise as they allow.", "nothing": ""}
-    return [Curve(said[name], tuple(points), note[name]) for name, points in curves.items() if points], worth
+    notes = ("The same limits, with as little uniform noise as they allow.", "")
+    named = zip(curves.items(), notes, strict=True)
+    return [Curve(name, tuple(points), note) for (name, points), note in named if points], worth
 
 
 def _sweep_curves(name: str, found: Answers, half_width: float, builder: str = "") -> list[Curve]:

@@ -164,7 +164,8 @@ def samples_to_refute(
             "caught; give a lower epsilon"
         )
     column = m.matrix[:, m.support][:, y]
-    cell = np.arange(known.size) if measure == "pml" else np.array([x, _least_other(column, int(x))])
+    other = min((k for k in range(known.size) if k != x), key=lambda k: column[k], default=x)
+    cell = np.arange(known.size) if measure == "pml" else np.array([x, other])
     upward = cell == x
     end = (1 - share) / 2 / _cells(known.size, len(m.outputs), measure)
 
@@ -199,11 +200,6 @@ def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure
         for x in range(len(p)):
             least[x] = np.delete(others, x, axis=0).min(axis=0, initial=np.inf)
         return np.where(own > 0, np.log(own) - np.log(np.where(own > 0, least, 1.0)), -np.inf)
-
-
-def _least_other(column: FloatArray, x: int) -> int:
-    """The letter other than x that gives an output most rarely."""
-    return min((k for k in range(len(column)) if k != x), key=lambda k: column[k])
 
 
 def _cells(letters: int, outputs: int, measure: Measure) -> int:

@@ -59,8 +59,7 @@ class LaplaceHistogram:
     def __post_init__(self) -> None:
         share = within(self.min_mass, "[0, 1]", "the minimum mass", PrivacyError)
         change = positive(self.sensitivity, "the sensitivity", PrivacyError)
-        for name, value in ("scale", check_scale(self.scale)), ("min_mass", share), ("sensitivity", change):
-            object.__setattr__(self, name, value)
+        vars(self).update(scale=check_scale(self.scale), min_mass=share, sensitivity=change)
 
     @classmethod
     def calibrate(
