@@ -226,7 +226,12 @@ class Asked(ColumnOptions, AskedSet):
         secret = self.secret
         if secret is not None and secret.labels != prior.labels:
             secret = secret.reordered(prior.labels)
-        found: dict[str, Any] = {"over": self._over(prior, secret) if self.robust else None}
+        found: dict[str, Any] = {"over": None}
+        if self.robust and secret is not None:  # of joint laws
+            found["over"] = self.joint_laws(secret)
+        elif self.robust:
+            sampled = self.prior_file is not None and self.counts_file is not None
+            found["over"] = self.priors(prior, self._sample(prior) if sampled else prior)
         for name, (_, gives) in _givers().items():
             value = secret if name == "about_file" else getattr(self, name)
             read = None if value is None else gives.read(value, prior)
@@ -243,13 +248,6 @@ class Asked(ColumnOptions, AskedSet):
         values |= {name: value for name, value in beside.items() if value is not None}
         make: Any = self.kind
         return make(**{one.name: values[one.name] for one in fields_of(make) if one.name in values})  # type: ignore[no-any-return]
-
-    def _over(self, prior: Prior, secret: Secret | None) -> PriorSet | JointLaws | None:
-        """The priors, or the joint laws, for which the level shall hold."""
-        if secret is not None:
-            return self.joint_laws(secret)
-        sampled = self.prior_file is not None and self.counts_file is not None
-        return self.priors(prior, self._sample(prior) if sampled else prior)
 
     def _sample(self, prior: Prior) -> dict[Label, int]:
         """How often each letter was seen, maybe never; in the prior's order where they are the same."""

@@ -24,7 +24,6 @@ from pmlopt.cli.options import (
     Json,
     Opt,
     Run,
-    check_apart,
     code_of,
     command,
     imports,
@@ -70,7 +69,7 @@ if TYPE_CHECKING:
 def report_command(
     saved_file: Annotated[Path, Arg("FILE")],
     output: Annotated[
-        Path | None, Opt("Where to write, .html or .md; beside FILE where left out.", "-o/--output")
+        Path | None, Opt("Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET)
     ] = None,
 ) -> None:
     """Write a page on what a saved result promises.
@@ -82,7 +81,6 @@ def report_command(
     from pmlopt.verification import write_report
 
     target = saved_file.with_suffix(".html") if output is None else output
-    check_apart([target], [saved_file])
     write_report(saved_file, target)
     say(f"Wrote {target}.")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -41,8 +41,7 @@ class Workers:
         "The address of a dask scheduler, such as tcp://head:8786, whose workers work instead."
     )] = None  # fmt: skip
 
-    @contextmanager
-    def executor(self) -> Iterator[Executor | None]:
+    def executor(self) -> AbstractContextManager[Executor | None]:
         """What runs the tasks; None for this process. An interrupt ends processes at once.
 
         Raises:
@@ -53,13 +52,8 @@ class Workers:
                 raise InputError(
                     "--workers are processes of this machine, and --scheduler has its own: give one"
                 )
-            with _client(self.scheduler) as pool:
-                yield pool
-        elif self.workers == 1:
-            yield None
-        else:
-            with _processes(self.workers) as pool:
-                yield pool
+            return _client(self.scheduler)
+        return nullcontext() if self.workers == 1 else _processes(self.workers)
 
 
 @contextmanager

@@ -15,7 +15,6 @@ from pmlopt.cli.data import ColumnOptions, DataOptions, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, TARGET, Arg, Json, Opt, check_apart, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import aligned
-from pmlopt.core import files
 from pmlopt.core.arrays import Label, few
 from pmlopt.core.display import things
 from pmlopt.errors import InputError
@@ -52,12 +51,8 @@ def compose(
     from pmlopt.releases import compose as product
     from pmlopt.releases import compose_attributes
 
-    asked.check()
     if asked.robust or asked.privacy_name != "pml":
         raise InputError("compose is about PML under the given prior: leave out other requirements")
-    if output is not None:
-        check_apart([output], [*mechanism_files, *asked.files])
-        files.check_target(output)
     mechanisms, prior = [Mechanism.load(file) for file in mechanism_files], asked.prior()
     show = _show_attributes if attributes else _show_one_secret
     level = show(list(map(str, mechanism_files)), mechanisms, prior, as_json)
@@ -185,9 +180,15 @@ def record_release(
     mechanism = Mechanism.load(mechanism_file)
     released = form.texts(data, [*columns] if who is None else [*columns, who])
     people = None if who is None else numbers_of_people(released.pop(), who)
-    several = len(columns) > 1
-    outcomes: list[Any] = list(zip(*released, strict=True)) if several else released[0]
-    as_text = Mechanism(mechanism.matrix, mechanism.inputs, _texts(mechanism.outputs, several))
+    outcomes: list[Any] = released[0]
+    labels: list[Label] = [str(output) for output in mechanism.outputs]  # as they read in one column
+    if len(columns) > 1:
+        outcomes = list(zip(*released, strict=True))
+        labels = [tuple(map(str, output)) for output in mechanism.outputs if isinstance(output, tuple)]
+        if len(labels) < len(mechanism.outputs):
+            shown = few(mechanism.outputs)
+            raise InputError(f"--column is given several times, and the outputs {shown} are no tuples")
+    as_text = Mechanism(mechanism.matrix, mechanism.inputs, labels)
     with Ledger.open(ledger_file) as book:
         say_finished(book)
         book.record(as_text, outcomes, people, again=again)
@@ -275,11 +276,3 @@ def say_recorded(book: Ledger, path: Path, outcomes: int) -> None:
     """Say what a ledger holds after a release."""
     count = things(outcomes, "outcome")
     say(f"{path}: {count} recorded, the largest leakage on a person is {nats(book.level)}")
-
-
-def _texts(outputs: Sequence[Label], several: bool) -> list[Label]:
-    """The outputs as they read in one column, or in several."""
-    if several and not all(isinstance(output, tuple) for output in outputs):
-        raise InputError(f"--column is given several times, and the outputs {few(outputs)} are no tuples")
-    return [tuple(map(str, output)) if several and isinstance(output, tuple) else str(output)
-            for output in outputs]  # fmt: skip

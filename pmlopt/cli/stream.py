@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from pmlopt.cli.data import DataOptions, Seed
-from pmlopt.cli.options import TARGET, Arg, Json, Opt, check_apart, command, main
+from pmlopt.cli.options import TARGET, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, print_table, say
 from pmlopt.cli.reading import read_numbers
 from pmlopt.core import files
@@ -57,7 +57,6 @@ def new_stream(
     from pmlopt.model.privacy import PML
     from pmlopt.releases import Crowd, Stream, Streams
 
-    files.check_target(output)
     ending = files.ending_of(output, (".json", ".npz"))
     paths = state_sequences(data, person, column, time, form.form)
     chain = Chain.from_sequences(paths, smoothing)
@@ -94,8 +93,6 @@ def release_states(
     if (state is None) == (data is None) or (data is None) != (column is None and output is None):
         raise InputError("give --state, or --data FILE with --column NAME and --output FILE")
     if output is not None:
-        check_apart([output], [file, *([] if data is None else [data])])
-        files.check_target(output)
         sink_of(output)
     rows = (
         [(person, state)]

@@ -251,7 +251,10 @@ def write_release(
                 )
                 known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
             else:
-                released = f"{RELEASED}{_ending(draft.data)}"
+                data = draft.data  # its format is kept; what came from memory becomes CSV
+                ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
+                kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS)
+                released = f"{RELEASED}{ending if kept else '.csv'}"
                 done = apply_columns(
                     table, draft.releases, folder / released,
                     released=None if draws is None else draws.add, **how,
@@ -362,12 +365,6 @@ def _counted(
     if not people.any():
         raise InputError("there is no row without a missing cell: nothing can be released")
     return people.reshape(shape), clear
-
-
-def _ending(data: Any) -> str:
-    """Released rows keep the format of the data, and are CSV where they came from memory."""
-    ending = Path(os.fspath(data)).suffix.lower() if isinstance(data, str | os.PathLike) else ""
-    return ending if ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS) else ".csv"
 
 
 def file_names(releases: Sequence[ColumnRelease]) -> list[str]:

@@ -89,12 +89,10 @@ def attribute_levels(
     alone = [leakage_level(marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)]
     level, outcome, witness = _about_tuple(law, matrices, everything)
     return AttributeLevels(
-        level,
-        tuple(each),
-        tuple(alone),
+        level, tuple(each), tuple(alone),
         tuple(part.outputs[y] for part, y in zip(parts, outcome, strict=True)),
         tuple(part.inputs[x] for part, x in zip(parts, witness, strict=True)),
-    )
+    )  # fmt: skip
 
 
 def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:

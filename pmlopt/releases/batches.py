@@ -221,21 +221,19 @@ class BatchRelease:
         table, schema = self._at_work(batch.schema)
         rows = Batch(batch.columns, batch.num_rows, 0, text=False)
         codes = table.codes(rows)
-        kept, drawn = table.drawn(codes, self._bits(codes, place))
+        bits: list[RandomBits] = [SystemBits()] * len(codes)
+        if self.key is not None:
+            if not place:
+                raise InputError("a key draws the same at one place: say which place the batch has")
+            letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
+            # of its own for each mechanism, so that two columns share none
+            bits = [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
+        kept, drawn = table.drawn(codes, bits)
         return pyarrow.RecordBatch.from_arrays(table.written(rows, kept, drawn, typed=True), schema=schema)
 
     def schema(self, schema: Any) -> Any:
         """The schema of what is released of batches with one."""
         return self._at_work(schema)[1]
-
-    def _bits(self, codes: Sequence[IntArray], place: tuple[object, ...]) -> list[RandomBits]:
-        """The bits of each mechanism: of its own, so that two columns share none."""
-        if self.key is None:
-            return [SystemBits()] * len(codes)
-        if not place:
-            raise InputError("a key draws the same at one place: say which place the batch has")
-        letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
-        return [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
 
     def _at_work(self, schema: Any) -> tuple[ColumnsAtWork, Any]:
         """The mechanisms on batches with a schema, and the schema of what they release."""

@@ -242,7 +242,11 @@ class Crowd:
                 "outputs"
             )
         plan = self._planned()
-        columns = self._drawn(plan, rows, seed)
+        own, (designs, n, _), bits = plan.group[now.place], plan.matrices.shape, random_bits(seed)
+        # from the design with the history's chance, else from the law of its outputs
+        coins = (bits.words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[now.place]
+        every = RowSampler(np.vstack([*plan.matrices, plan.laws]))
+        columns = every.draw(np.where(coins, own * n + rows, designs * n + own), bits)
         width = len(self._first.outputs)
         keys, place = np.unique(now.place * width + columns, return_inverse=True)
         before, told = np.divmod(keys, width)
@@ -413,14 +417,6 @@ class Crowd:
                     most = np.where(above > 0, room / (above + room), 1.0).min(axis=(1, 2))
                 shares[rows] = np.where(most < 1, np.maximum(most, 0.0) * SURE, 1.0)
         return np.floor(shares * 2.0**53) / 2.0**53
-
-    def _drawn(self, plan: _Plan, rows: IntArray, seed: Seed) -> IntArray:
-        """(people,) outputs: from the design with the history's chance, else from the law of its outputs."""
-        place, (designs, n, _), bits = self._histories.place, plan.matrices.shape, random_bits(seed)
-        own = plan.group[place]
-        coins = (bits.words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[place]
-        every = np.vstack([*plan.matrices, plan.laws])
-        return RowSampler(every).draw(np.where(coins, own * n + rows, designs * n + own), bits)
 
     def _moved(self, before: IntArray, emits: FloatArray, place: IntArray) -> _Histories:
         """The histories after these chances of the outputs in each state, before the next release."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
-from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
 from pmlopt.measures.leakage import log_sum
@@ -222,16 +222,14 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
     p = paired(prior, parts[0])[0]
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
-        before = compose(parts[:count])
-        levels.append(max(_level_after(p, before.matrix[:, y], part) for y in np.flatnonzero(before.support)))
+        before, found = compose(parts[:count]), []
+        for column in before.matrix[:, before.support].T:  # the level under the posterior of its outcome
+            left = column > 0
+            weights = p.pmf[left] * (column[left] / column.max())
+            posterior, nothing = weights / weights.sum(), np.zeros((1, len(weights)))
+            found.append(float(levels_after(posterior, nothing, part.matrix[left])[0]))
+        levels.append(max(found))
     return math.fsum(levels)
-
-
-def _level_after(prior: Prior, column: FloatArray, mechanism: Mechanism) -> float:
-    """The level of a mechanism under the posterior of an outcome with this column."""
-    left = column > 0
-    weights = prior.pmf[left] * (column[left] / column.max())
-    return float(levels_after(weights / weights.sum(), np.zeros((1, left.sum())), mechanism.matrix[left])[0])
 
 
 def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, positive, real
+from pmlopt.core.arrays import FloatArray, positive
 from pmlopt.errors import InputError, PrivacyError, ProgramError
 
 MOST_SOLVES = 500
@@ -151,10 +151,9 @@ def _weights(weights: Sequence[float] | None, count: int) -> FloatArray:
         raise InputError("there is no release to split the total over: give at least one")
     if weights is None:
         return np.ones(count)
-    found = np.array([real(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
-    if len(found) != count or not (found > 0).all():
+    if len(weights) != count:
         raise InputError(f"give a positive weight for each of the {count} releases, not {list(weights)!r}")
-    return found
+    return np.array([positive(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
 
 
 def _cheapest(choices: Sequence[tuple[FloatArray, FloatArray]], most: float) -> tuple[float, tuple[int, ...]]:

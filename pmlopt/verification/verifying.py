@@ -19,7 +19,6 @@ from pmlopt.programs.certificate import (
     FLOATS,
     Certificate,
     Claim,
-    ClosedForm,
     Restart,
     Status,
     Verdict,
@@ -198,33 +197,20 @@ def _follows(told: Told) -> Claim:
     certificate = told.certificate
     made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
     boasts = told.status is Status.OPTIMAL and told.bound is None
-    found = [
-        *(["the status is optimal, and no bound is claimed"] if boasts else []),
-        *(
-            f"the {name} of the result is {getattr(told, name)!s:.40}, and {number!s:.40} follows"
-            for name, number in made.items()
-            if not _near(getattr(told, name), number, 0.0 if name != "level" else DERIVED_TOLERANCE)
-        ),
-    ]
-    other = next(iter(found), None) or _closed_form(certificate, told.closed_form)
+    found = ["the status is optimal, and no bound is claimed"] if boasts else []
+    for name, number in made.items():
+        said, room = getattr(told, name), DERIVED_TOLERANCE if name == "level" else 0.0
+        near = None not in (said, number) and math.isclose(said, number or 0.0, rel_tol=room, abs_tol=room)
+        if said is not number and not near:
+            found.append(f"the {name} of the result is {said!s:.40}, and {number!s:.40} follows")
+    if (form := told.closed_form) is not None:
+        off = certificate.value - form.value - form.difference
+        if not abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
+            text = f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
+            found.append(text)
+    other = next(iter(found), None)
     text = "everything else that the file says follows" if other is None else other
     return Claim("record", other is None, FLOATS, text)
-
-
-def _near(told: float | None, made: float | None, room: float) -> bool:
-    if told is None or made is None:
-        return told is made
-    return math.isclose(told, made, rel_tol=room, abs_tol=room)
-
-
-def _closed_form(certificate: Certificate, form: ClosedForm | None) -> str | None:
-    """What is wrong with the closed form beside the value, if anything."""
-    if form is None:
-        return None
-    off = certificate.value - form.value - form.difference
-    if abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
-        return None
-    return f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -161,16 +161,14 @@ def of_stream(
     about = {"state": "one state, past, present or future", "path": "all states together"}
     what = about.get(str(stream.about), f"{stream.about} states in a row")
     return Exploration(
-        title or "Explore a stream over time",
-        "time",
-        "told so far [nats]",
+        title or "Explore a stream over time", "time", "told so far [nats]",
         (Curve("told so far", tuple(points), f"What the outputs so far tell of {what}."),),
         about=(
             f"No sequence of outputs tells more than {stream.privacy.epsilon:g} nats of {what}.",
             "At each time the prior is what the outputs before it left; outcomes tell what they add.",
         ),
         limit=float(stream.privacy.epsilon),
-    )
+    )  # fmt: skip
 
 
 def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:

@@ -165,17 +165,11 @@ def of_design(
         about.append(f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.")
     given = "" if privacy in (PML, LDP) else "\nprivacy = ...  # the requirement of a level that was explored"
     return Exploration(
-        title or f"Explore {height} over privacy",
-        "epsilon [nats]",
-        height,
-        (*curves, *compared),
-        "Requirement",
-        "more" if sense else "less",
-        tuple(about),
-        tuple(failures),
+        title or f"Explore {height} over privacy", "epsilon [nats]", height, (*curves, *compared),
+        "Requirement", "more" if sense else "less", tuple(about), tuple(failures),
         before_command=words.before,
         before_python=f"import pmlopt\n\nprior = {words.prior}\nutility = {words.utility}{given}",
-    )
+    )  # fmt: skip
 
 
 def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
@@ -266,14 +260,10 @@ def of_sweep(
         row.bound is not None and row.bound > row.value for row, _ in found.solved if row.value is not None
     )
     return Exploration(
-        title or f"Explore {height}",
-        across or table.names[0],
-        height,
-        tuple(_sweep_curves("", found, half_width)),
-        "Curve",
-        "more" if rises else "less",
+        title or f"Explore {height}", across or table.names[0], height,
+        tuple(_sweep_curves("", found, half_width)), "Curve", "more" if rises else "less",
         failures=found.failures,
-    )
+    )  # fmt: skip
 
 
 def _design_curve(

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, float_array, real
+from pmlopt.core.arrays import FloatArray, IntArray, float_array, within
 from pmlopt.errors import InputError, PriorError
 from pmlopt.measures.estimable import RANK_TOLERANCE
 from pmlopt.model.uncertainty.confidence import confidence_box
@@ -286,7 +286,4 @@ def _chi_square(degrees: int, statistic: float) -> float:
 
 def confidence_of(value: float) -> float:
     """Check a confidence in (0, 1), and return it as a float."""
-    share = real(value, "the confidence", InputError)
-    if not 0 < share < 1:
-        raise InputError(f"the confidence is {share:g}: give a probability in (0, 1), such as 0.95")
-    return share
+    return within(value, "(0, 1)", "the confidence", InputError, ", such as 0.95")
