@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pmlopt.cli.data import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
+from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
 from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions, MissingCells, PriorFile
+from pmlopt.cli.asked import Asked, DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import aligned, prior_in, read_prior

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import click
 
-from pmlopt.cli.asked import AskedSet
-from pmlopt.cli.data import ColumnOptions, PriorFile
+from pmlopt.cli.asked import AskedSet, ColumnOptions, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, Run, code_of, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say, solved_in_turn, status
 from pmlopt.cli.reading import LinearName, Minimise, Outputs, read_linear, read_outputs

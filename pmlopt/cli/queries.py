@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import Workers
+from pmlopt.cli.asked import Asked, Workers
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,

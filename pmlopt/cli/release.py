@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
-from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions, MissingCells, Seed, Who, Workers, warn_of_seed
+from pmlopt.cli.asked import Asked, DataOptions, MissingCells, Seed, Who, Workers, warn_of_seed
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,

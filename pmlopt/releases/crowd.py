@@ -20,8 +20,7 @@ from pmlopt.data.mechanism import Mechanism, letters_at
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, generator, random_bits
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
-from pmlopt.releases.belief import budgets
-from pmlopt.releases.belief_bounds import BoundedBelief
+from pmlopt.releases.belief import BoundedBelief, budgets
 from pmlopt.releases.stored import held_alone, read_arrays, write_arrays
 from pmlopt.releases.stream import Declared, Stream
 

@@ -18,8 +18,7 @@ from pmlopt.data.sampling.categorical import Seed, generator
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
-from pmlopt.releases.belief import RARE, Asked, ExactBelief
-from pmlopt.releases.belief_bounds import BoundedBelief
+from pmlopt.releases.belief import RARE, Asked, BoundedBelief, ExactBelief
 
 if TYPE_CHECKING:
     from pmlopt.programs.design_program import Outputs

@@ -21,8 +21,7 @@ import numpy as np
 
 from pmlopt.core.files import alone, check_target, csv_bytes, ending_of
 from pmlopt.errors import FileFormatError, SweepError
-from pmlopt.sweeps.grid import Points
-from pmlopt.sweeps.table import COLUMNS, ENDINGS, Row, as_plain, one_line, text_of, value_of
+from pmlopt.sweeps.table import COLUMNS, ENDINGS, Points, Row, as_plain, one_line, text_of, value_of
 
 DEPTH = 30
 """How deep data may be nested: deeper than tables and closures are, and far from the end of a recursion."""

@@ -19,9 +19,8 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import check_name, check_options, solve
 from pmlopt.solvers.outcome import one_thread
-from pmlopt.sweeps.grid import Grid, Points, points_of
 from pmlopt.sweeps.journal import Journal, fingerprint, name_of
-from pmlopt.sweeps.table import FAILED, Row, Sweep, one_line, text_of
+from pmlopt.sweeps.table import FAILED, Grid, Points, Row, Sweep, one_line, points_of, text_of
 
 
 @dataclass(frozen=True, eq=False)

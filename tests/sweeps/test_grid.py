@@ -21,8 +21,8 @@ from sweeps.builders import logged, plain
 
 from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
-from pmlopt.sweeps.grid import points_of
 from pmlopt.sweeps.journal import DEPTH, fingerprint, name_of
+from pmlopt.sweeps.table import points_of
 
 
 def test_all_combinations_with_the_last_name_fastest() -> None:

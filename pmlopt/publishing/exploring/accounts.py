@@ -19,8 +19,7 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
-from pmlopt.publishing.exploring.exploration import Exploration
-from pmlopt.publishing.exploring.points import Curve, Part, Point
+from pmlopt.publishing.exploring.exploration import Curve, Exploration, Part, Point
 from pmlopt.publishing.exploring.solved import HALF_WIDTH, answered, facts_of, parts_of
 from pmlopt.releases import Ledger, Stream
 from pmlopt.releases.attributes import attribute_levels

@@ -18,7 +18,7 @@ from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.reports.pages import warnings_of
 from pmlopt.programs.result import Result
-from pmlopt.publishing.exploring.points import Part, Point
+from pmlopt.publishing.exploring.exploration import Part, Point
 from pmlopt.releases.estimation import people_needed
 from pmlopt.sweeps import Row, Sweep, sweep
 from pmlopt.verification import load

@@ -23,8 +23,7 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.reports.baselines import Measured, measured, randomized_response
 from pmlopt.programs.solving import certify
 from pmlopt.publishing.exploring.accounts import of_columns, of_ledger, of_stream
-from pmlopt.publishing.exploring.exploration import Exploration
-from pmlopt.publishing.exploring.points import Curve, Point
+from pmlopt.publishing.exploring.exploration import Curve, Exploration, Point
 from pmlopt.publishing.exploring.solved import HALF_WIDTH, Answers, answered, point_of
 from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Row, Sweep
