@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -127,7 +128,7 @@ def of_design(
         InputError: a name in `beside` is unknown.
         SweepError: no level could be solved, with the first error.
     """
-    p, levels = as_prior(prior), None if epsilon is None else list(epsilon)
+    p, levels = as_prior(prior), epsilon
     strange = [name for name in beside if name not in BESIDE]
     if strange:
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
@@ -140,32 +141,27 @@ def of_design(
     requirements = [privacy]
     if "ldp" in beside and not isinstance(privacy(grid[0]), LDP):
         requirements.append(LDP)
-    curves, about = [], []
-    failures: list[str] = []
-    for number, requirement in enumerate(requirements):
 
-        def program(
-            epsilon: float, requirement: Callable[[float], Requirement] = requirement
-        ) -> Program[Any]:
-            return design(p, requirement(epsilon), utility, outputs)
+    def program(requirement: Callable[[float], Requirement], epsilon: float) -> Program[Any]:
+        return design(p, requirement(epsilon), utility, outputs)
 
-        program(grid[0])  # complains of what no level could be solved with
-        found = answered(program, {"epsilon": grid}, **solving)
-        name = type(requirement(grid[0])).__name__
-        curves.append(_design_curve(name, found, half_width, words, requirement))
-        failures += found.failures
-        if number == 0:
-            first, built = found, program
-    compared, worth = _compared(built, first, beside, half_width)
-    sense = built(grid[0]).maximised
-    height = worth.what if worth is not None else words.utility.strip("'\"")
+    builders = [partial(program, requirement) for requirement in requirements]
+    first = [built(epsilon=grid[0]) for built in builders]  # complains of what no level is solved with
+    answers = [answered(built, {"epsilon": grid}, **solving) for built in builders]
+    curves = [
+        _design_curve(type(requirement(grid[0])).__name__, found, half_width, words, requirement)
+        for requirement, found in zip(requirements, answers, strict=True)
+    ]
+    compared, worth = _compared(builders[0], answers[0], beside, half_width)
+    height, about = words.utility.strip("'\""), tuple[str, ...]()
     if worth is not None:
-        everything = worth.value(worth.everything)
-        about.append(f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.")
+        height, everything = worth.what, worth.value(worth.everything)
+        about = (f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.",)
     given = "" if privacy in (PML, LDP) else "\nprivacy = ...  # the requirement of a level that was explored"
     return Exploration(
         title or f"Explore {height} over privacy", "epsilon [nats]", height, (*curves, *compared),
-        "Requirement", "more" if sense else "less", tuple(about), tuple(failures),
+        "Requirement", "more" if first[0].maximised else "less", about,
+        tuple(line for found in answers for line in found.failures),
         before_command=words.before,
         before_python=f"import pmlopt\n\nprior = {words.prior}\nutility = {words.utility}{given}",
     )  # fmt: skip

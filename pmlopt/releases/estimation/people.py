@@ -70,7 +70,7 @@ def half_width(
     """
     p, m = paired(prior, mechanism)
     count = whole(people, "the number of people", InputError)
-    return _Plan(p, m, confidence, workload, intervals).half_width(count)
+    return _widths(p, m, confidence, workload, intervals)(count)
 
 
 def people_needed(
@@ -109,8 +109,8 @@ def people_needed(
         1533
     """
     p, m = paired(prior, mechanism)
-    plan, width = _Plan(p, m, confidence, workload, intervals), positive(half_width, *_HALF_WIDTH)
-    needed = least_whole(lambda people: plan.half_width(people) <= width, MOST_PEOPLE)
+    widths, width = _widths(p, m, confidence, workload, intervals), positive(half_width, *_HALF_WIDTH)
+    needed = least_whole(lambda people: widths(people) <= width, MOST_PEOPLE)
     if needed is None:
         raise InputError(f"the half-width {half_width:g} is too small: no number of people is enough")
     return needed
@@ -170,7 +170,7 @@ def level_needed(
     def narrow(level: float) -> bool:
         mechanism = as_mechanism(build(level))
         possible = estimable(mechanism).includes(combinations).all()
-        if possible and _Plan(p, mechanism, share, combinations, intervals).half_width(count) <= width:
+        if possible and _widths(p, mechanism, share, combinations, intervals)(count) <= width:
             enough[level] = mechanism
         return level in enough
 
@@ -190,38 +190,32 @@ def level_needed(
     return level, enough[level]
 
 
-class _Plan:
-    """The half-width of the intervals by the number of people, at the expected frequencies."""
+def _widths(
+    prior: Prior,
+    mechanism: Mechanism,
+    confidence: float,
+    workload: Workload | FloatArray,
+    intervals: Intervals,
+) -> Callable[[int], float]:
+    """The largest half-width of the intervals that so many people leave, at the expected frequencies."""
+    combinations, share = workload_matrix(workload, prior.labels), confidence_of(confidence)
+    estimable(mechanism).check(combinations)
+    if intervals not in ("score", "wald", "bernstein"):
+        raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
+    law, count = prior.pmf @ mechanism.matrix, len(combinations)
+    weights, quantile = unbiased_weights(mechanism.matrix, combinations, law), normal_quantile(share, count)
+    _, variances, skews = moments(weights, law)
+    spans = np.ptp(weights[:, mechanism.support], axis=1)
 
-    def __init__(
-        self,
-        prior: Prior,
-        mechanism: Mechanism,
-        confidence: float,
-        workload: Workload | FloatArray,
-        intervals: Intervals,
-    ) -> None:
-        share = confidence_of(confidence)
-        combinations = workload_matrix(workload, prior.labels)
-        estimable(mechanism).check(combinations)
-        if intervals not in ("score", "wald", "bernstein"):
-            raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
-        law = prior.pmf @ mechanism.matrix
-        weights = unbiased_weights(mechanism.matrix, combinations, law)
-        _, self.variances, self.skews = moments(weights, law)
-        self.spans = np.ptp(weights[:, mechanism.support], axis=1)
-        self.kind, self.risk = intervals, (1 - share) / len(combinations)
-        self.quantile = normal_quantile(share, len(combinations))
-
-    def half_width(self, count: int) -> float:
-        """The largest half-width that so many people leave."""
-        people = float(count)
-        if self.kind == "bernstein":
-            widths = bernstein_width(self.variances, self.spans, people, self.risk)
-        elif self.kind == "score":
-            nothing = np.zeros_like(self.variances)
-            ends = score_ends(nothing, self.variances, self.skews, people, self.quantile)
+    def half_width(people: int) -> float:
+        number = float(people)
+        if intervals == "bernstein":
+            widths = bernstein_width(variances, spans, number, (1 - share) / count)
+        elif intervals == "score":
+            ends = score_ends(np.zeros_like(variances), variances, skews, number, quantile)
             widths = np.ptp(ends, axis=1) / 2
         else:
-            widths = self.quantile * np.sqrt(self.variances / people)
+            widths = quantile * np.sqrt(variances / number)
         return float(widths.max())
+
+    return half_width
