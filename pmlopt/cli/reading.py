@@ -53,7 +53,7 @@ def prior_in(path: Path) -> Prior | None:
     if path.suffix.lower() not in (".json", ".npz"):
         return None
     mechanism, metadata = read_any(path)
-    return saved_prior(mechanism, metadata, str(path)) if "prior" in metadata else None
+    return saved_prior(mechanism, metadata, str(path)) if "certificate" in metadata else None
 
 
 def read_counts(path: Path) -> Prior:
