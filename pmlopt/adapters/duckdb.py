@@ -53,14 +53,9 @@ def register(connection: Any, name: str, mechanism: MechanismLike) -> None:
     setattr(drawn, "__signature__", Signature(parts))  # noqa: B010 -- DuckDB counts the parameters by it
 
     connection.create_function(
-        name,
-        drawn,
-        [_SQL[label_type(part)] for part in zip(*tuples, strict=True)],
-        _SQL[kernel.array_type],
-        type=ARROW,
-        null_handling="special",
-        side_effects=True,
-    )
+        name, drawn, [_SQL[label_type(part)] for part in zip(*tuples, strict=True)], _SQL[kernel.array_type],
+        type=ARROW, null_handling="special", side_effects=True,
+    )  # fmt: skip
 
 
 _SQL = {

@@ -2,13 +2,11 @@
 
 from pmlopt.cli import apply as apply
 from pmlopt.cli import commands as commands
-from pmlopt.cli import data as data
 from pmlopt.cli import estimation as estimation
 from pmlopt.cli import ledger as ledger
 from pmlopt.cli import library as library
 from pmlopt.cli import queries as queries
 from pmlopt.cli import release as release
-from pmlopt.cli import stream as stream
 from pmlopt.cli.options import main
 
 __all__ = ["main"]

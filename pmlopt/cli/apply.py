@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
-from pmlopt.cli.commands import prior_in
-from pmlopt.cli.data import Beside, DataOptions, MissingCells, Seed, Workers, row_progress, warn_of_seed
+from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
 from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.cli.reading import prior_in
 from pmlopt.core import files
+from pmlopt.core.arrays import places_of
 from pmlopt.core.frames import Missing
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
-    from pmlopt.core.arrays import IntArray, Label
+    from pmlopt.core.arrays import IntArray
     from pmlopt.data.tables import Batch, Table
     from pmlopt.releases.applying import Applied
     from pmlopt.releases.batches import ColumnRelease
@@ -35,9 +35,7 @@ class Account:
     ledger_file: Annotated[Path | None, Opt(
         "Check the release against this ledger, publish it and record it, together or not at all.", "--ledger"
     )] = None  # fmt: skip
-    who: Annotated[
-        str | None, Opt("With --ledger: the column of DATA with the numbers of the people, from 0.")
-    ] = None
+    who: Who = None
 
     @contextmanager
     def keeps(
@@ -124,6 +122,7 @@ def apply(
     """
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.data.tables import FolderTable, is_folder
+    from pmlopt.publishing.releasing import ClearColumns
     from pmlopt.releases.applying import apply_columns
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.releases.folders import apply_folder
@@ -134,7 +133,7 @@ def apply(
             raise InputError(
                 "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
             )
-        say(apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed))
+        apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed)
         return
     chosen = [(mechanism_file, tuple(columns)), *((file, (column,)) for file, column in also)]
     held = [trusted(file) for file, _ in chosen]
@@ -165,26 +164,23 @@ def apply(
     ):
         taken = [name for release in releases for name in release.columns]
         kept = beside.columns(table.names, taken, table.where, assess)
-        assessed = _Assessment(table, releases, kept) if assess else None
+        if assess and len(taken) > 1:
+            raise InputError("--assess is about one column that is released: leave the others out")
+        clear = ClearColumns(table, kept if assess else [])
 
         def watch(batch: Batch, inputs: Sequence[IntArray]) -> None:
-            if assessed is not None:
-                assessed.add(batch, inputs[0])
+            clear.add(batch, inputs[0])
             progress(batch.size)
 
         done = apply_columns(
-            table,
-            releases,
-            target,
-            keep=kept,
-            drop_missing=dropping,
-            seed=seed,
-            watch=watch,
+            table, releases, target, keep=kept, drop_missing=dropping, seed=seed, watch=watch,
             released=released,
-        )
+        )  # fmt: skip
     _say_done(done, data, output)
-    if assessed is not None and kept and done.rows:
-        print_table(["in clear beside it", "values", "by itself", "with the release"], assessed.rows())
+    if assess and kept and done.rows:
+        told = clear.told([releases[0].mechanism])
+        rows = [(one.columns[0] if len(one.columns) == 1 else "all of them", *one.row(nats)) for one in told]
+        print_table(["in clear beside it", "values", "by itself", "with the release"], rows)
 
 
 def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -> dict[str, Any]:
@@ -205,89 +201,39 @@ def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -
 
 def apply_orbits(
     path: Path, data: Path, form: DataOptions, column: str, output: Path, beside: Beside, seed: int | None
-) -> str:
-    """Replace a column of a data file by the outputs of a mechanism by orbits; what was done, in words."""
+) -> None:
+    """Replace a column of a data file by the outputs of a mechanism by orbits.
+
+    Its cells are all together one table of records, or a letter each.
+    """
+    from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
     from pmlopt.data.tables.reading import texts_in
+    from pmlopt.verification import trusted_mechanism
 
     with form.open(data) as table:
         kept = beside.columns(table.names, [column], data, False)
         names = [name for name in table.names if name == column or name in kept]
         cells = dict(zip(names, texts_in(table, names), strict=True))
-    cells[column] = _released(path, cells[column], seed)
-    files.write_whole(output, files.csv_bytes([names, *zip(*cells.values(), strict=True)]))
-    return f"{len(cells[column])} rows written to {output}"
-
-
-def _released(path: Path, letters: Sequence[str], seed: int | None) -> list[str]:
-    """The outputs for the cells of a column: all together one table of records, or a letter each."""
-    from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
-    from pmlopt.verification import trusted_mechanism
-
-    mechanism = trusted_mechanism(path)
+    letters, mechanism = cells[column], trusted_mechanism(path)
     assert isinstance(mechanism, OrbitMechanism)
     prior = mechanism.space.prior
-    if isinstance(prior, IIDPrior):
-        if len(letters) != prior.records:
-            raise InputError(
-                f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"
-            )
-        known = {str(label): label for label in prior.law.labels}
-        table = tuple(_known(known, letter) for letter in letters)
-        return [str(label) for label in mechanism.sample([table], seed)[0]]
-    known = {str(label): label for label in prior.labels}
-    return [str(label) for label in mechanism.sample([_known(known, letter) for letter in letters], seed)]
-
-
-def _known(letters: dict[str, Any], text: str) -> Any:
-    if text not in letters:
-        raise InputError(f"the value {text!r} is none of the letters {', '.join(list(letters)[:12])}")
-    return letters[text]
+    together = isinstance(prior, IIDPrior)
+    if isinstance(prior, IIDPrior) and len(letters) != prior.records:
+        raise InputError(
+            f"the data has {len(letters)} rows, and the mechanism is for {prior.records} records"
+        )
+    labels = prior.law.labels if isinstance(prior, IIDPrior) else prior.labels
+    values = [labels[place] for place in places_of(letters, labels, "the column", InputError, text=True)]
+    drawn = mechanism.sample([tuple(values)], seed)[0] if together else mechanism.sample(values, seed)
+    cells[column] = [str(label) for label in drawn]
+    files.write_whole(output, files.csv_bytes([names, *zip(*cells.values(), strict=True)]))
+    say(f"{len(letters)} rows written to {output}")
 
 
 def _say_done(done: Applied, data: Path, output: Path) -> None:
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     say(f"{done.rows} rows written to {output}")
-
-
-class _Assessment:
-    """What the columns in clear tell of the secret, by the data: counted batch by batch."""
-
-    def __init__(self, table: Table, releases: Sequence[ColumnRelease], beside: Sequence[str]) -> None:
-        from pmlopt.data.tables import column_place
-
-        if len(releases) > 1 or len(releases[0].columns) > 1:
-            raise InputError("--assess is about one column that is released: leave the others out")
-        self._mechanism, self._table = releases[0].mechanism, table
-        self._places = [column_place(table.names, name, table.where) for name in beside]
-        self._groups = [[place] for place in self._places]
-        self._groups += [self._places] if len(self._places) > 1 else []
-        self._counts: list[Counter[tuple[Label, Label]]] = [Counter() for _ in self._groups]
-
-    def add(self, batch: Batch, inputs: IntArray) -> None:
-        """Count a batch by the input of each row, by its place; -1 where the row is left out."""
-        from pmlopt.data.tables.counting import pairs_in
-
-        for counts, group in zip(self._counts, self._groups, strict=True):
-            counts.update(pairs_in(batch, group, inputs))
-
-    def rows(self) -> list[tuple[str, ...]]:
-        """For each column in clear, and all: its values, and the levels alone and with the release."""
-        import numpy as np
-
-        from pmlopt.data.mechanism import Mechanism
-        from pmlopt.data.secret import Secret
-        from pmlopt.releases import level_beside, level_in_clear
-
-        mechanism, table = self._mechanism, []
-        for counts, group in zip(self._counts, self._groups, strict=True):
-            joint = Secret.from_counts(counts)
-            letters = np.array(joint.labels, dtype=np.int64)
-            part = Mechanism(mechanism.matrix[letters], joint.labels, mechanism.outputs)
-            name = self._table.names[group[0]] if len(group) == 1 else "all of them"
-            levels = (level_in_clear(joint), level_beside(joint, part))
-            table.append((name, str(len(joint.values)), *map(nats, levels)))
-        return table
 
 
 @command(main)

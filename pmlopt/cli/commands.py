@@ -8,7 +8,7 @@ output any more. Modules are imported where they are used, so that help and audi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -24,7 +24,6 @@ from pmlopt.cli.options import (
     Json,
     Opt,
     Run,
-    check_apart,
     code_of,
     command,
     imports,
@@ -38,12 +37,13 @@ from pmlopt.cli.printing import (
     print_results,
     print_table,
     say,
-    solved_in_turn,
+    solved_from_largest,
 )
 from pmlopt.cli.reading import (
     Minimise,
     Outputs,
     aligned,
+    prior_in,
     read_constraint,
     read_linear,
     read_mechanism,
@@ -60,20 +60,16 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.data.secret import Secret
     from pmlopt.data.symmetry import SymmetricPrior
-    from pmlopt.library import Instance
     from pmlopt.model.privacy import Requirement
     from pmlopt.model.utility import LinearUtility
     from pmlopt.programs.certificate import Verdict
-    from pmlopt.programs.envelope.certificate import EnvelopeCertificate
-    from pmlopt.programs.program import Program
-    from pmlopt.programs.result import Result
 
 
 @command(main, "report")
 def report_command(
     saved_file: Annotated[Path, Arg("FILE")],
     output: Annotated[
-        Path | None, Opt("Where to write, .html or .md; beside FILE where left out.", "-o/--output")
+        Path | None, Opt("Where to write, .html or .md; beside FILE where left out.", "-o/--output", TARGET)
     ] = None,
 ) -> None:
     """Write a page on what a saved result promises.
@@ -85,7 +81,6 @@ def report_command(
     from pmlopt.verification import write_report
 
     target = saved_file.with_suffix(".html") if output is None else output
-    check_apart([target], [saved_file])
     write_report(saved_file, target)
     say(f"Wrote {target}.")
 
@@ -124,26 +119,15 @@ def has_claims(path: Path) -> bool:
     return path.suffix.lower() in (".json", ".npz") and "certificate" in files.read_matrix(path).metadata
 
 
-def prior_in(path: Path) -> Prior | None:
-    """The prior that a saved result has in its file; None where it is another file, or has none."""
-    if not has_claims(path):
-        return None
-    from pmlopt.verification.verifying import read_saved, saved_prior
-
-    mechanism, metadata = read_saved(path)
-    return saved_prior(mechanism, metadata, str(path))
-
-
 def audit_saved(saved_file: Path, as_json: bool) -> int:
     """Print the levels of a saved mechanism under its own prior, and the verdict; return the exit code."""
     from pmlopt.measures import audit
     from pmlopt.verification import verify_file
-    from pmlopt.verification.verifying import read_saved, saved_prior
 
     verdict = verify_file(saved_file)  # first, for it complains of what the others rely on
-    mechanism, metadata = read_saved(saved_file)
-    prior = saved_prior(mechanism, metadata, str(saved_file))
+    prior = prior_in(saved_file)
     if prior is not None and not as_json:
+        mechanism = read_mechanism(saved_file)
         print_audit(saved_file, prior, mechanism, dict(audit(prior, mechanism).levels))
     _print(verdict, saved_file, as_json)
     return CODES[verdict.holds]
@@ -159,35 +143,25 @@ def _print(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
     say(WORDS[verdict.holds])
 
 
-def declared_by_orbits(
-    asked: Asked, epsilon: float, utility: tuple[str, bool], records: int | None, circle: int | None
-) -> tuple[Callable[[], Program[Any]], str]:
-    """What declares the design on a table of records or on a circle, and its title.
-
-    The utility is given by its name, and by whether a matrix of that name holds losses.
-    """
+def _by_orbits(
+    asked: Asked, name: str, minimise: bool, records: int | None, circle: int | None
+) -> tuple[SymmetricPrior, LinearUtility, str]:
+    """The prior on a table of records or on a circle, the utility of a name on it, and a title."""
     from pmlopt.data.symmetry import CirclePrior, IIDPrior
+    from pmlopt.model.utility import LOSSES, CoordinateGain, CoordinateLoss, DisplacementLoss, on_circle
 
-    name, minimise = utility
-    prior: SymmetricPrior
-    if circle is not None:
-        if records is not None or asked.files:
-            raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
-        prior, title = CirclePrior(circle), f"a circle of {circle} letters"
-        value: LinearUtility = _on_circle(name, circle)
-    else:
+    if circle is None:
         assert records is not None
         law = asked.prior()
-        prior, title = IIDPrior(law, records), f"{records} records of {asked.title}"
-        value = _on_records(name, minimise, law)
-    privacy = _requirement(asked, epsilon, prior)
-
-    def declare() -> Program[Any]:
-        from pmlopt.programs.designs import design
-
-        return design(prior, privacy, value)
-
-    return declare, f"Optimal mechanism for {title}"
+        one, _ = read_linear(name, minimise, law)  # is added over the records
+        every = (CoordinateGain if one.maximised else CoordinateLoss)(one.matrix)
+        return IIDPrior(law, records), every, f"{records} records of {asked.title}"
+    if records is not None or asked.files:
+        raise InputError("--circle is a prior by itself: leave out --records, --prior and --counts")
+    if name not in LOSSES:
+        raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
+    loss = DisplacementLoss(on_circle(LOSSES[name], circle))
+    return CirclePrior(circle), loss, f"a circle of {circle} letters"
 
 
 def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Requirement:
@@ -195,23 +169,6 @@ def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Require
     if asked.delta is not None or asked.secret is not None:
         raise InputError("--delta and --about need a list of letters: leave out --records and --circle")
     return asked.requirement(epsilon, prior)
-
-
-def _on_circle(name: str, size: int) -> LinearUtility:
-    """The loss of that name along a circle."""
-    from pmlopt.model.utility import LOSSES, DisplacementLoss, on_circle
-
-    if name not in LOSSES:
-        raise InputError(f"the utility {name!r} is not known on a circle: use {', '.join(LOSSES)}")
-    return DisplacementLoss(on_circle(LOSSES[name], size))
-
-
-def _on_records(name: str, minimise: bool, law: Prior) -> LinearUtility:
-    """The utility of that name, or of a CSV matrix on one record, added over the records of a table."""
-    from pmlopt.model.utility import CoordinateGain, CoordinateLoss
-
-    utility, _ = read_linear(name, minimise, law)
-    return (CoordinateGain if utility.maximised else CoordinateLoss)(utility.matrix)
 
 
 def audit_orbits(
@@ -252,8 +209,7 @@ def audit_orbits(
         say(f"{path.name}: {space.prior!r}, {space.orbits.count} orbits of pairs")
         print_table(["measure", "level"], [(name, nats(level)) for name, level in levels.items()])
         if claim is not None:
-            verdict = "holds" if holds else "FAILS"
-            say(f"The claim {verdict}: {limits_of(claim)} nats, decided in whole numbers.")
+            _print_verdict(claim, levels, bool(holds), mechanism.rows_are_exact)
     sys.exit(CLAIM_FAILS if holds is False else 0)
 
 
@@ -268,24 +224,17 @@ def solve_command(problem: Annotated[str, Arg("PROBLEM")], run: Run) -> None:
 
     run.check()
     instance = find(problem)
-    result = run.solve(instance.program)
-    agrees = _agrees(instance, result)
-    run.show(
-        result,
-        f"{instance.title} [{instance.id}]",
-        expectation_rows(instance, agrees),
-        {"id": instance.id, "agrees": agrees},
-    )
+    result, expected = run.solve(instance.program), instance.expected
+    agrees: bool | None = expected is None or expected.agrees(result.value)
+    rows = []
+    if expected is not None:
+        least, most = sorted((result.value, result.bound))
+        if not agrees and result.status.value != "optimal" and least <= expected.value <= most:
+            agrees = None  # the gap is too wide to tell
+        verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
+        rows = [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
+    run.show(result, f"{instance.title} [{instance.id}]", rows, {"id": instance.id, "agrees": agrees})
     sys.exit(CLAIM_FAILS if agrees is False else code_of(result))
-
-
-def _agrees(instance: Instance, result: Result[Any]) -> bool | None:
-    """Whether the optimum is what the file expects; None where the gap is too wide to tell."""
-    if instance.expected is None or instance.expected.agrees(result.value):
-        return True
-    ends = sorted((result.value, result.bound))
-    undecided = result.status.value != "optimal" and ends[0] <= instance.expected.value <= ends[1]
-    return None if undecided else False
 
 
 _UtilityName: TypeAlias = Annotated[str, Opt(
@@ -327,14 +276,17 @@ def design(
 
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
+    from pmlopt.programs.designs import design as build
+
     run.check()
     if records is not None or circle is not None:
         if outputs is not None:
             raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
         if constraints:
             raise InputError("--constraint does not go with --records or --circle: list the letters")
-        declared, title = declared_by_orbits(asked, epsilon, (utility_name, minimise), records, circle)
-        run.answer(declared, title)
+        whole, loss, title = _by_orbits(asked, utility_name, minimise, records, circle)
+        within = _requirement(asked, epsilon, whole)
+        run.answer(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
     prior = asked.prior()
     privacy = asked.requirement(epsilon, prior)
     utility, columns = read_utility(utility_name, minimise, prior)
@@ -343,13 +295,8 @@ def design(
         files.check_labels(run.output, letters)
     labels = (*prior.labels, *(letters if isinstance(letters, Sequence) else ()))
     kept = [read_constraint(text, labels) for text in constraints]
-
-    def declare() -> Program[Any]:
-        from pmlopt.programs.designs import design as build
-
-        return build(prior, privacy, utility, letters, kept)
-
-    run.answer(declare, f"Optimal mechanism for {asked.title}")
+    title = f"Optimal mechanism for {asked.title}"
+    run.answer(lambda: build(prior, privacy, utility, letters, kept), title)
 
 
 _Deltas: TypeAlias = Annotated[str | None, Opt(
@@ -388,6 +335,7 @@ def audit(
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.programs.claims import violation
+    from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
     from pmlopt.programs.held import prove
 
@@ -417,16 +365,15 @@ def audit(
     claimed = {} if claim is None else claim.levels(prior, mechanism)
     holds = None if claim is None else holds_exactly(prior, claim, mechanism.matrix)
     exact = rows_are_exact(mechanism.matrix)
-    curve = [] if deltas is None else _envelopes(prior, mechanism, read_numbers(deltas, "--envelope"))
+    wanted = [] if deltas is None else read_numbers(deltas, "--envelope")
+    curve = solved_from_largest(lambda delta: envelope(prior, mechanism, delta), wanted)
     if as_json:
         echo_json({
             "level": levels["pml"],
             "levels": {name: finite(level) for name, level in levels.items()},
             "privacy": asked.privacy_name,
             "epsilon": epsilon,
-            "radius": asked.radius,
-            "delta": asked.delta,
-            "slack": asked.slack,
+            **{name: getattr(asked, name) for name in ("radius", "delta", "slack")},
             "about": None if secret is None else about_record(secret, mechanism),
             "claimed": {name: finite(level) for name, level in claimed.items()},
             "holds": holds,
@@ -440,9 +387,10 @@ def audit(
         })  # fmt: skip
     else:
         print_audit(mechanism_file, prior, mechanism, levels, secret)
-        print_envelopes(curve)
+        most = {"at most, after any processing": lambda one: nats(one.bound)}
+        print_results(curve, {"delta": lambda one: f"{one.certificate.delta:g}"} | most, seconds=False)
         if claim is not None:
-            print_verdict(claim, claimed, bool(holds), exact)
+            _print_verdict(claim, claimed, bool(holds), exact)
             if not holds:
                 say(f"By name: {violation(prior, claim, mechanism)}.")
     if holds and output is not None:
@@ -464,17 +412,6 @@ def _check_audit(
         raise InputError("--confidence belongs to --samples")
     if asked.robust and deltas is not None and not samples:
         raise InputError("--envelope is for the given prior alone: leave out --radius and --delta")
-
-
-def _envelopes(
-    prior: Prior, mechanism: Mechanism, deltas: Sequence[float]
-) -> list[Result[EnvelopeCertificate]]:
-    """The envelope at each delta, the largest first."""
-    from pmlopt.programs.envelope.program import envelope
-
-    order = sorted(set(deltas), reverse=True)
-    found = dict(zip(order, solved_in_turn(envelope(prior, mechanism, d) for d in order), strict=True))
-    return [found[delta] for delta in deltas]
 
 
 def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
@@ -511,15 +448,6 @@ def about_record(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
     }
 
 
-def expectation_rows(instance: Instance, agrees: bool | None) -> list[tuple[str, str]]:
-    """What the problem file expects, and whether it came true."""
-    expected = instance.expected
-    if expected is None:
-        return []
-    verdict = {True: "agrees", False: "DISAGREES", None: "not decided: the gap is open"}[agrees]
-    return [("expected", f"{expected.relation} {number(expected.value)} ({expected.basis}): {verdict}")]
-
-
 def print_audit(
     path: Path, prior: Prior, mechanism: Mechanism, levels: dict[str, float], secret: Secret | None = None
 ) -> None:
@@ -549,23 +477,10 @@ def print_audit(
     )  # fmt: skip
 
 
-def print_envelopes(curve: Sequence[Result[EnvelopeCertificate]]) -> None:
-    """Print the PML envelope: the leakage after the worst post-processing, but with probability delta."""
-    if curve:
-        columns = {"delta": lambda one: f"{one.certificate.delta:g}"}
-        print_results(
-            curve, {**columns, "at most, after any processing": lambda one: nats(one.bound)}, seconds=False
-        )
-
-
-def limits_of(claim: Requirement) -> str:
-    """The limits of a claim by their names, each to the last digit."""
-    return ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
-
-
-def print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
+def _print_verdict(claim: Requirement, levels: dict[str, float], holds: bool, exact: bool) -> None:
     """Print whether a claimed bound holds, and by how much the mechanism misses it."""
-    stated = f"{limits_of(claim)} nats {claim.scope}".rstrip()
+    limits = ", ".join(f"{name} at most {limit!r}" for name, limit in claim.limits.items())
+    stated = f"{limits} nats {claim.scope}".rstrip()
     if holds:
         say(f"The claim holds: {stated}, proved in rational arithmetic.")
     else:

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions, MissingCells, PriorFile
+from pmlopt.cli.asked import Asked, DataOptions, MissingCells, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
-from pmlopt.cli.reading import aligned, read_prior
+from pmlopt.cli.reading import aligned, prior_in, read_prior
 from pmlopt.core.arrays import Label, places_of
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
-    from pmlopt.data.tables.labelled import Labelled
     from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
 
 MOST_VALUES = 1_000
@@ -88,6 +86,7 @@ def estimate_command(
     released through a MECHANISM of its own, and of those that were left clear it is their cross table.
     """
     from pmlopt.data.mechanism import Mechanism
+    from pmlopt.data.tables.labelled import Labelled
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
@@ -98,11 +97,8 @@ def estimate_command(
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     if (by or weight) and data is None:
         raise InputError("--by and --weight name columns of the data: give --data FILE")
-    seen = (
-        {}
-        if data is None
-        else form.tuple_counts(data, [*columns, *by, *([weight] if weight else [])], missing)
-    )
+    named = [*columns, *by, *([weight] if weight else [])]
+    seen = {} if data is None else form.tuple_counts(data, named, missing)
     for place, name in enumerate(by, len(columns)):
         values = tuple(dict.fromkeys(key[place] for key in seen))
         if len(values) > MOST_VALUES:
@@ -113,7 +109,8 @@ def estimate_command(
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     sample: dict[str, Any] = {"counts": counts_file}
     if data is not None:
-        sample = _weighed(seen, mechanism, data) if weight else {"counts": _together(seen, data)}
+        counted = Labelled(list(seen.values()), (_labels(seen),), str(data), text=True)
+        sample = _weighed(seen, mechanism, data) if weight else {"counts": counted}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
         found = estimate(
@@ -123,17 +120,8 @@ def estimate_command(
     if posterior is None:
         _show(found, _independence(parts, found), as_json)
     else:
-        _show_posterior(found, _prior_of(mechanism_files), posterior, as_json)
-
-
-def _prior_of(files: Sequence[Path]) -> Prior | None:
-    """The prior that a single design was made for, if its file says so."""
-    from pmlopt.verification.verifying import read_any, saved_prior
-
-    if len(files) > 1:
-        return None
-    mechanism, beside = read_any(files[0])
-    return saved_prior(mechanism, beside, str(files[0])) if "prior" in beside else None
+        known = prior_in(mechanism_files[0]) if len(mechanism_files) == 1 else None
+        _show_posterior(found, known, posterior, as_json)
 
 
 def _show_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:
@@ -191,21 +179,12 @@ def people_needed_command(
     mechanism = Mechanism.load(mechanism_file)
     prior = aligned(read_prior(prior_file), mechanism)
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
+    asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}
     if as_json:
-        echo_json(
-            {"people": needed, "half_width": half_width, "confidence": confidence, "intervals": intervals}
-        )
+        echo_json({"people": needed, **asked})
         return
-    say(
-        f"{needed} people for half-widths of {half_width:g} with a confidence of {confidence:g} ({intervals})"
-    )
-
-
-def _together(seen: Mapping[tuple[Label, ...], int], path: Path) -> Labelled:
-    """The counts of columns of a file, together where there are several."""
-    from pmlopt.data.tables.labelled import Labelled
-
-    return Labelled(list(seen.values()), (_labels(seen),), str(path), text=True)
+    held = f"with a confidence of {confidence:g} ({intervals})"
+    say(f"{needed} people for half-widths of {half_width:g} {held}")
 
 
 def _labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
@@ -295,11 +274,7 @@ def _show_level(
 ) -> None:
     """Print the interval of a level, and what it says of the claim."""
     if as_json:
-        echo_json({
-            "measure": found.measure, "lower": found.lower, "upper": finite(found.upper),
-            "confidence": found.confidence, "letter": found.letter, "output": found.output,
-            "samples": list(found.samples), "epsilon": epsilon, "holds": decided,
-        })  # fmt: skip
+        echo_json({**asdict(found), "upper": finite(found.upper), "epsilon": epsilon, "holds": decided})
         return
     rows = [
         ("at least", f"{nats(found.lower)}, at the letter {found.letter} and the output {found.output}"),

@@ -1,8 +1,9 @@
-"""Commands about releases: what several leak together, and the ledger."""
+"""Commands that keep account: of several releases together, in ledgers, and of streams, step by step."""
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -10,22 +11,20 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import click
 import numpy as np
 
-from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import ColumnOptions, DataOptions, PriorFile
+from pmlopt.cli.asked import Asked, ColumnOptions, DataOptions, PriorFile, Seed
 from pmlopt.cli.options import CLAIM_FAILS, TARGET, Arg, Json, Opt, check_apart, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
-from pmlopt.cli.reading import aligned
+from pmlopt.cli.reading import aligned, read_numbers
 from pmlopt.core import files
-from pmlopt.core.arrays import Label, few
+from pmlopt.core.arrays import Label, few, places_of
 from pmlopt.core.display import things
-from pmlopt.errors import InputError
+from pmlopt.errors import InputError, MechanismError
 from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
-    from pmlopt.core.arrays import Label
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.prior import Prior
-    from pmlopt.releases import Ledger
+    from pmlopt.releases import Ledger, Stream
 
 
 @command(main)
@@ -52,12 +51,8 @@ def compose(
     from pmlopt.releases import compose as product
     from pmlopt.releases import compose_attributes
 
-    asked.check()
     if asked.robust or asked.privacy_name != "pml":
         raise InputError("compose is about PML under the given prior: leave out other requirements")
-    if output is not None:
-        check_apart([output], [*mechanism_files, *asked.files])
-        files.check_target(output)
     mechanisms, prior = [Mechanism.load(file) for file in mechanism_files], asked.prior()
     show = _show_attributes if attributes else _show_one_secret
     level = show(list(map(str, mechanism_files)), mechanisms, prior, as_json)
@@ -101,7 +96,8 @@ def _show_attributes(
     """Print the levels of releases of several attributes: about each, and about their tuple; return that."""
     from pmlopt.releases import attribute_levels
 
-    joint = {_letters(label): share for label, share in zip(prior.labels, prior.pmf.tolist(), strict=True)}
+    letters = [label if isinstance(label, tuple) else (label,) for label in prior.labels]
+    joint = dict(zip(letters, prior.pmf.tolist(), strict=True))
     levels = attribute_levels(joint, mechanisms)
     if as_json:
         echo_json({
@@ -122,11 +118,6 @@ def _show_attributes(
         f"letters {levels.witness!r}"
     )
     return levels.together
-
-
-def _letters(label: Label) -> tuple[Label, ...]:
-    """The letters of the attributes, of one where there is one."""
-    return label if isinstance(label, tuple) else (label,)
 
 
 @main.group()
@@ -155,9 +146,9 @@ def new_ledger(
     if ledger_file.exists():
         raise InputError(f"{ledger_file}: is there already: a ledger is not begun again")
     check_apart([ledger_file], [prior_file])
-    book = Ledger(source.prior(prior_file), people, total)
+    book = Ledger(source.law_in(prior_file), people, total)
     book.save(ledger_file)
-    say(f"{ledger_file}: {_people(book)}, nothing released")
+    say(f"{ledger_file}: {things(people, 'person', 'people')}, nothing released")
 
 
 _Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
@@ -189,9 +180,15 @@ def record_release(
     mechanism = Mechanism.load(mechanism_file)
     released = form.texts(data, [*columns] if who is None else [*columns, who])
     people = None if who is None else numbers_of_people(released.pop(), who)
-    several = len(columns) > 1
-    outcomes: list[Any] = list(zip(*released, strict=True)) if several else released[0]
-    as_text = Mechanism(mechanism.matrix, mechanism.inputs, _texts(mechanism.outputs, several))
+    outcomes: list[Any] = released[0]
+    labels: list[Label] = [str(output) for output in mechanism.outputs]  # as they read in one column
+    if len(columns) > 1:
+        outcomes = list(zip(*released, strict=True))
+        labels = [tuple(map(str, output)) for output in mechanism.outputs if isinstance(output, tuple)]
+        if len(labels) < len(mechanism.outputs):
+            shown = few(mechanism.outputs)
+            raise InputError(f"--column is given several times, and the outputs {shown} are no tuples")
+    as_text = Mechanism(mechanism.matrix, mechanism.inputs, labels)
     with Ledger.open(ledger_file) as book:
         say_finished(book)
         book.record(as_text, outcomes, people, again=again)
@@ -257,7 +254,8 @@ def show_ledger(
         return
     total = "no total" if book.total is None else f"a total of {nats(book.total)}"
     groups = things(len(book.groups()), "history", "histories")
-    say(f"{_people(book)}, {things(book.releases, 'release')}, {groups}, {total}")
+    people = things(book.people, "person", "people")
+    say(f"{people}, {things(book.releases, 'release')}, {groups}, {total}")
     say(f"the largest leakage is {nats(book.level)}")
     if posterior is not None:
         shown = [number(value) for value in left] if left is not None else [""] * len(posterior)
@@ -280,13 +278,159 @@ def say_recorded(book: Ledger, path: Path, outcomes: int) -> None:
     say(f"{path}: {count} recorded, the largest leakage on a person is {nats(book.level)}")
 
 
-def _people(book: Ledger) -> str:
-    return things(book.people, "person", "people")
+@main.group("stream")
+def stream_group() -> None:
+    """Release a secret that moves, step by step."""
 
 
-def _texts(outputs: Sequence[Label], several: bool) -> list[Label]:
-    """The outputs as they read in one column, or in several."""
-    if several and not all(isinstance(output, tuple) for output in outputs):
-        raise InputError(f"--column is given several times, and the outputs {few(outputs)} are no tuples")
-    return [tuple(map(str, output)) if several and isinstance(output, tuple) else str(output)
-            for output in outputs]  # fmt: skip
+@command(stream_group, "new")
+def new_stream(
+    data: Annotated[Path, Arg("DATA")],
+    form: DataOptions,
+    person: Annotated[str, Opt("The column of DATA that says whose row it is.")],
+    column: Annotated[str, Opt("The column with the states.")],
+    epsilon: Annotated[float, Opt("What all releases may tell of each state, in nats.")],
+    output: Annotated[
+        Path,
+        Opt("The streams to write (.json); or, for very many people, a crowd (.npz).", "-o/--output", TARGET),
+    ],
+    time: Annotated[
+        str | None, Opt("The column with the times; left out, earlier rows stand above later ones.")
+    ] = None,
+    utility: Annotated[str, Opt("hamming, absolute or squared.")] = "hamming",
+    smoothing: Annotated[float, Opt("What is added to the count of each move.")] = 0.5,
+    about: Annotated[str, Opt("state, path, or a number of states in a row.")] = "state",
+    caps: Annotated[
+        str | None, Opt("Levels up to which the first releases may go, with commas between.")
+    ] = None,
+    designs: Annotated[int, Opt("Of a crowd: how many designs there are at each step, at most.")] = 32,
+) -> None:
+    """Begin streams for a chain that is counted in DATA.
+
+    DATA (CSV, Parquet or Arrow) has a row for each person and time. Nothing of it is released. A crowd
+    is of the people in DATA, of whom each has a state at each step.
+    """
+    from pmlopt.data.chain import Chain
+    from pmlopt.data.tables import state_sequences
+    from pmlopt.model.privacy import PML
+    from pmlopt.releases import Crowd, Stream, Streams
+
+    ending = files.ending_of(output, (".json", ".npz"))
+    paths = state_sequences(data, person, column, time, form.form)
+    chain = Chain.from_sequences(paths, smoothing)
+    what: Any = int(about) if about.isdecimal() else about
+    levels = None if caps is None else read_numbers(caps, "--caps")
+    first = Stream(chain, PML(epsilon), utility, what, levels)
+    if ending == ".npz":
+        Crowd(first, dict.fromkeys(form.texts(data, [person])[0]), designs).save(output)
+    else:
+        Streams(first).save(output)
+    say(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")
+
+
+@command(stream_group, "release")
+def release_states(
+    file: Annotated[Path, Arg("STREAMS")],
+    form: DataOptions,
+    person: Annotated[str, Opt("Whose state it is; with --data the column that says so.")],
+    state: Annotated[str | None, Opt("The state now.")] = None,
+    data: Annotated[Path | None, Opt("Instead: a row for each person, with the state now.")] = None,
+    column: Annotated[str | None, Opt("With --data: the column with the states.")] = None,
+    output: Annotated[
+        Path | None, Opt("With --data: the file to write (CSV, Parquet or Arrow).", "-o/--output", TARGET)
+    ] = None,
+    seed: Seed = None,
+    as_json: Json = False,
+) -> None:
+    """Release present states, and keep account in STREAMS.
+
+    What is printed, or written, is what may be published; the account is written first.
+    """
+    from pmlopt.data.tables.writing import sink_of, write_table
+
+    if (state is None) == (data is None) or (data is None) != (column is None and output is None):
+        raise InputError("give --state, or --data FILE with --column NAME and --output FILE")
+    if output is not None:
+        sink_of(output)
+    rows = (
+        [(person, state)]
+        if data is None
+        else list(zip(*form.texts(data, [person, column or ""]), strict=True))
+    )
+    twice = next((who for who, number in Counter(who for who, _ in rows).items() if number > 1), None)
+    if twice is not None:
+        raise InputError(f"{data}: {twice!r} has two rows: give the state of one time for each person")
+    with _kind_of(file).open(file) as many:
+        labels = many.fresh.chain.labels
+        places = places_of([now for _, now in rows], labels, "the states", MechanismError, text=True)
+        told = many.release({who: labels[place] for (who, _), place in zip(rows, places, strict=True)}, seed)
+        level = many.level
+    if output is not None:
+        write_table(output, {person: list(told), str(column): list(told.values())})
+    if as_json:
+        echo_json({"outputs": {str(who): label for who, label in told.items()}, "level": finite(level)})
+    elif output is None:
+        say(f"{told[person]}")
+    else:
+        say(f"{output}: {things(len(told), 'output')}; at most {nats(level)} are told of a person")
+
+
+@command(stream_group, "show")
+def show_stream(
+    file: Annotated[Path, Arg("STREAMS")],
+    person: Annotated[str | None, Opt("Of whom; left out, of all.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what was told, of whom and of which time."""
+    from pmlopt.releases import Crowd
+
+    many = _kind_of(file).load(file)
+    epsilon = many.fresh.privacy.epsilon
+    levels = many.levels_by_name if isinstance(many, Crowd) else many.levels
+    if person is None:
+        if as_json:
+            people = {str(who): finite(level) for who, level in levels.items()}
+            echo_json({"epsilon": epsilon, "level": finite(many.level), "people": people})
+            return
+        say(f"{things(len(levels), 'person', 'people')}; {nats(many.level)} of {epsilon:g} at most")
+        print_table(["person", "level"], [[f"{who}", nats(level)] for who, level in levels.items()])
+        return
+    if person not in levels:
+        raise InputError(f"nothing was released of {person!r}")
+    if not isinstance(many, Crowd):
+        _show(many.stream(person), as_json)
+        return
+    history = many.history(many.names.index(person))
+    if as_json:
+        echo_json({"epsilon": epsilon, "level": finite(levels[person]), "history": list(history)})
+        return
+    say(f"{things(len(history), 'release')}; {nats(levels[person])} of {epsilon:g} are told")
+    print_table(["time", "output"], [[f"{time}", f"{output}"] for time, output in enumerate(history, 1)])
+
+
+def _kind_of(file: Path) -> Any:
+    """The class of the streams in a file."""
+    from pmlopt.releases import Crowd, Streams
+
+    return Crowd if file.suffix.lower() == ".npz" else Streams
+
+
+def _show(stream: Stream, as_json: bool) -> None:
+    """Print what was told of one person."""
+    worst, epsilon = stream.worst, stream.privacy.epsilon
+    if as_json:
+        echo_json({
+            "epsilon": epsilon, "about": stream.about, "level": finite(stream.level),
+            "levels": list(map(finite, stream.levels)), "history": list(stream.history),
+            "worst": {str(time): finite(level) for time, level in worst.items()},
+            "next": dict(zip(map(str, stream.law.labels), stream.law.pmf.tolist(), strict=True)),
+        })  # fmt: skip
+        return
+    say(f"{things(len(stream.history), 'release')}; {nats(stream.level)} of {epsilon:g} are told")
+    print_table(
+        ["time", "output", "level then", "told of it by now"],
+        [
+            [f"{time}", f"{output}", nats(level), nats(worst[time]) if time in worst else ""]
+            for time, (output, level) in enumerate(zip(stream.history, stream.levels, strict=True), 1)
+        ],
+    )

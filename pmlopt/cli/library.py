@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import click
 
-from pmlopt.cli.asked import AskedSet
-from pmlopt.cli.data import ColumnOptions, PriorFile
+from pmlopt.cli.asked import AskedSet, ColumnOptions, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, Run, code_of, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say, solved_in_turn, status
 from pmlopt.cli.reading import LinearName, Minimise, Outputs, read_linear, read_outputs
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from pmlopt.library import Instance
     from pmlopt.model.uncertainty import PriorSet
     from pmlopt.programs.program import Program
-    from pmlopt.programs.result import Result
-    from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 
 WIDTH = 80
@@ -166,17 +163,16 @@ def least_leakage(
 
     It is the least PML level, in nats, at which the utility can be promised.
     """
+    from pmlopt.programs.least_leakage.program import least_leakage as build
+
     run.check()
-    prior = source.prior(prior_file)
+    prior = source.law_in(prior_file)
     utility, columns = read_linear(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
-
-    def declare() -> Program[Any]:
-        from pmlopt.programs.least_leakage.program import least_leakage as build
-
-        return build(prior, utility, expected=expected, worst=worst, outputs=letters)
-
-    run.answer(declare, f"Least leakage for {prior_file.name}")
+    run.answer(
+        lambda: build(prior, utility, expected=expected, worst=worst, outputs=letters),
+        f"Least leakage for {prior_file.name}",
+    )
 
 
 @command(main, "worst-case")
@@ -199,12 +195,14 @@ def worst_case(
     Rank 1 is each letter's worst output, and the highest rank its best.
     """
     from pmlopt.model.utility.orders import utility_order
+    from pmlopt.programs.least_leakage.program import worst_case_utility
+    from pmlopt.programs.worst_case.program import best_worst_case
 
     if threshold is not None and epsilon is not None:
         raise InputError("--threshold and --epsilon both say which rank to keep: give one")
     around.check()
     run.check()
-    prior = source.prior(prior_file)
+    prior = source.law_in(prior_file)
     over = around.priors(prior, prior)
     utility, columns = read_linear(utility_name, minimise, prior)
     outputs = prior.labels if columns is None else tuple(columns)
@@ -215,9 +213,6 @@ def worst_case(
         return
 
     def declare() -> Program[Any]:
-        from pmlopt.programs.least_leakage.program import worst_case_utility
-        from pmlopt.programs.worst_case.program import best_worst_case
-
         if epsilon is not None:
             return best_worst_case(prior, order, epsilon, outputs, over)
         assert threshold is not None
@@ -228,18 +223,13 @@ def worst_case(
     rows = [("threshold", f"{kept} of {len(outputs)}")]
     known: dict[str, Any] = {"threshold": kept}
     if epsilon is not None:
-        rows.append(("next threshold", _next(result, epsilon)))
-        known |= {"next_bound": finite(result.certificate.next_bound), "proved": result.gap == 0}
+        beyond = result.certificate.next_bound
+        why = "none" if math.isinf(beyond) else f"leaks at least {nats(beyond)}"
+        why = f"{result.bound:.0f} is not ruled out at {epsilon!r}" if result.gap > 0 else why
+        rows.append(("next threshold", why))
+        known |= {"next_bound": finite(beyond), "proved": result.gap == 0}
     run.show(result, f"Worst case for {prior_file.name}", rows, known)
     sys.exit(code_of(result))
-
-
-def _next(result: Result[ThresholdCertificate], epsilon: float) -> str:
-    """Why there is no higher threshold."""
-    beyond = result.certificate.next_bound
-    if result.gap > 0:
-        return f"{result.bound:.0f} is not ruled out at {epsilon!r}"
-    return "none" if math.isinf(beyond) else f"leaks at least {nats(beyond)}"
 
 
 def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: Run) -> None:

@@ -234,7 +234,8 @@ def command(
 def _fields(kind: Any) -> list[click.Parameter]:
     """The options of a dataclass, and those that it has beside its fields."""
     hints = get_type_hints(kind, include_extras=True)
-    own = [_parameter(one.name, hints[one.name], one.default) for one in fields(kind)]
+    own_first = sorted(fields(kind), key=lambda one: one.name not in kind.__annotations__)
+    own = [_parameter(one.name, hints[one.name], one.default) for one in own_first]
     return [*own, *getattr(kind, "EXTRA", ())]
 
 

@@ -11,16 +11,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt.core import files
-from pmlopt.core.arrays import shown
+from pmlopt.core.arrays import FloatArray, shown
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
-    from pmlopt.measures.outcomes import OutcomeTells
-    from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
     from pmlopt.programs.program import Program
-    from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.result import Result
-    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 
 WIDEST_TABLE = 12
 T = TypeVar("T")
@@ -70,28 +66,32 @@ def solved_in_turn(
     return found
 
 
+def solved_from_largest(
+    build: Callable[[float], Program[Any]], values: Sequence[float], **options: Any
+) -> list[Result[Any]]:
+    """The results of programs at some values, solved from the largest down, each from the one before it."""
+    order = sorted(set(values), reverse=True)
+    programs = progress([build(value) for value in order], len(order), "bounding")
+    known = dict(zip(order, solved_in_turn(programs, **options), strict=True))
+    return [known[value] for value in values]
+
+
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
     from pmlopt.measures.outcomes import MOST_TOLD
-    from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
+    from pmlopt.programs.design_program import DesignCertificate
+    from pmlopt.programs.reports.pages import warnings_of
 
-    certificate = result.certificate
+    certificate, form = result.certificate, result.closed_form
     rows = [
         ("status", result.status.value),
         ("value", number(result.value)),
         ("bound", f"{number(result.bound)} (gap {result.gap:.1e})"),
-    ]
-    if isinstance(certificate, RequirementCertificate):
-        rows += [*_worth_rows(result), *_design_rows(certificate), *_estimable_rows(result)]
-    elif certificate.kind in _ROWS:
-        rows += _ROWS[certificate.kind](certificate)
-    else:
-        rows.append(("proved", f"{certificate.statement}: {'yes' if certificate.verify() else 'NO'}"))
-    rows += extra
-    if result.closed_form is not None:
-        form = result.closed_form
-        rows.append(("closed form", f"{form.name}, {number(form.value)} (difference {form.difference:.1e})"))
-    rows += [
+        *_proved_rows(result),
+        *extra,
+        *([] if form is None else [
+            ("closed form", f"{form.name}, {number(form.value)} (difference {form.difference:.1e})")
+        ]),
         ("solver", f"{result.solver}: {result.reason}"),
         *[("before it", attempt) for attempt in result.attempts],
         ("seconds", f"{result.timings.total:.3f} ({result.timings.compile:.3f} compile, "
@@ -100,113 +100,54 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     say(title)
     print_table(["", ""], rows)
     if isinstance(certificate, DesignCertificate):
-        _print_warnings(certificate, result.tells)
+        for line in warnings_of(certificate.prior, certificate.privacy, result.tells):
+            say(f"Warning: {line}")
+        if certificate.flat:
+            say("The utility is the same whatever is released: there is nothing to design.")
     if certificate.kind == "record-leakage":
-        _print_joint(certificate)
+        names, joint = certificate.channel.names, certificate.joint
+        columns = [" or ".join(map(str, name)) for name in names]
+        corner = f"worst prior: record {certificate.record} | value"
+        _print_cells("worst prior", corner, range(len(joint)), columns, joint)
     else:
         for one in result.tells[:MOST_TOLD]:
             say(str(one))
         print_matrix(result.mechanism)
 
 
-def _print_warnings(certificate: DesignCertificate, outcomes: Sequence[OutcomeTells]) -> None:
-    """Say what is easily overlooked of a design."""
-    from pmlopt.programs.reports.pages import warnings_of
-
-    for line in warnings_of(certificate.prior, certificate.privacy, outcomes):
-        say(f"Warning: {line}")
-    if certificate.flat:
-        say("The utility is the same whatever is released: there is nothing to design.")
-
-
-def _worth_rows(result: Result[Any]) -> list[tuple[str, str]]:
-    """What the value is, and what others reach."""
-    found = result.worth
-    if found is None:
-        return []
-    others = ", ".join(f"{name} {number(value)}" for name, value in found.rows if name != "this mechanism")
-    return [("it is the", f"{found.what}: {others}")]
-
-
-def _design_rows(certificate: RequirementCertificate) -> list[tuple[str, str]]:
-    rows = []
-    for name, level in certificate.levels.items():
-        limit = certificate.privacy.limits[name]
-        rows.append((name, f"{nats(level)}, at most {number(limit)} claimed"))
-    if certificate.privacy.scope:
-        stated = ", ".join(
-            f"{number(limit)}-{name.replace('_', ' ').replace('pml', 'PML')}"
-            for name, limit in certificate.privacy.limits.items()
-        )
-        rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
-    rows.append(("level proved", "yes, in rational arithmetic" if certificate.verify() else "NO"))
-    return rows
-
-
-def _estimable_rows(result: Result[Any]) -> list[tuple[str, str]]:
-    """What can be estimated from the output, where the matrix is small enough for its rank."""
+def _proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
+    """What the certificate claims; of a design also what others reach, and what can be estimated."""
     from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.measures.estimable import LARGEST_RANKED
+    from pmlopt.programs.design_program import RequirementCertificate
 
+    certificate, rows = result.certificate, list[tuple[str, str]]()
+    proved = f"yes, in {certificate.arithmetic}" if certificate.verify() else "NO"
+    if not isinstance(certificate, RequirementCertificate):
+        return [("proved", f"{certificate.statement}: {proved}")]
+    if (found := result.worth) is not None:
+        others = (f"{name} {number(value)}" for name, value in found.rows if name != "this mechanism")
+        rows.append(("it is the", f"{found.what}: {', '.join(others)}"))
+    limits = certificate.privacy.limits
+    for name, level in certificate.levels.items():
+        rows.append((name, f"{nats(level)}, at most {number(limits[name])} claimed"))
+    if certificate.privacy.scope:
+        words = {name: name.replace("_", " ").replace("pml", "PML") for name in limits}
+        stated = ", ".join(f"{number(limit)}-{words[name]}" for name, limit in limits.items())
+        rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
+    rows.append(("level proved", proved))
     by_orbits = isinstance(result.mechanism, OrbitMechanism)
-    if by_orbits or max(result.mechanism.matrix.shape) > LARGEST_RANKED:
-        return []
-    return [("can be estimated", str(result.estimable))]
-
-
-def _record_rows(certificate: RecordCertificate) -> list[tuple[str, str]]:
-    query = certificate.channel.query
-    proved = certificate.verify()
-    return [
-        ("leakage per record", f"at most {nats(certificate.bound)}"),
-        ("adversary", f"at least {nats(certificate.entropy)} uncertain, of {number(query.log_size)}"),
-        ("worst record", f"{certificate.record} of {query.records}, counted from 0"),
-        ("bound proved", f"yes, in {certificate.arithmetic}" if proved else "NO"),
-    ]
-
-
-def _tradeoff_rows(certificate: TradeoffCertificate) -> list[tuple[str, str]]:
-    proved = certificate.verify()
-    limits = {"leakage": "", "distortion": ""}
-    limits["distortion" if certificate.sense == "leakage" else "leakage"] = (
-        f", limit {number(certificate.limit)}"
-    )
-    return [
-        ("minimised", certificate.sense),
-        ("leakage per record", f"at most {nats(certificate.audit.bound)}{limits['leakage']}"),
-        ("distortion", f"{number(certificate.distortion)}{limits['distortion']}"),
-        ("adversary", f"at least {nats(certificate.entropy)} uncertain"),
-        ("bound proved", f"yes, in {certificate.arithmetic}" if proved else "NO"),
-    ]
-
-
-_ROWS: Mapping[str, Callable[[Any], list[tuple[str, str]]]] = {
-    "worst-case": lambda certificate: _design_rows(certificate.kept),
-    "record-leakage": _record_rows,
-    "trade-off": _tradeoff_rows,
-}
-"""What is printed of certificates that state no requirement, by kind; of others their statement."""
-
-
-def _print_joint(certificate: RecordCertificate) -> None:
-    joint = certificate.joint
-    if max(joint.shape) > WIDEST_TABLE:
-        say(f"The worst prior has {joint.shape[0]} by {joint.shape[1]} cells: -o writes it to a file.")
-        return
-    names = [" or ".join(map(str, name)) for name in certificate.channel.names]
-    print_table(
-        ["worst prior: record | value", *names],
-        [
-            (str(letter), *(f"{p:.6f}" if p else "0" for p in row))
-            for letter, row in enumerate(joint.tolist())
-        ],
-    )
+    if not by_orbits and max(result.mechanism.matrix.shape) <= LARGEST_RANKED:  # small enough for its rank
+        rows.append(("can be estimated", str(result.estimable)))
+    return rows
 
 
 def print_results(
     results: Sequence[Result[Any]], columns: Mapping[str, Callable[[Result[Any]], str]], seconds: bool = True
 ) -> None:
-    """Print a row for each result: these columns, its gap, how it ended, and how long it took."""
+    """Print a row for each result, if any: these columns, its gap, how it ended, and how long it took."""
+    if not results:
+        return
     rows = [
         [*(cell(one) for cell in columns.values()), f"{one.gap:.1e}", one.status.value,
          *([f"{one.timings.total:.2f}"] if seconds else [])]
@@ -222,19 +163,20 @@ def print_matrix(mechanism: Mechanism) -> None:
     if isinstance(mechanism, OrbitMechanism) and not mechanism.listable(WIDEST_TABLE):
         say(f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file.")
         return
-    rows, columns = mechanism.matrix.shape
+    _print_cells("mechanism", "P(output | secret)", mechanism.inputs, mechanism.outputs, mechanism.matrix)
+
+
+def _print_cells(
+    what: str, corner: str, inputs: Sequence[Any], outputs: Sequence[Any], matrix: FloatArray
+) -> None:
+    """Print probabilities with a label before each row and above each column, where they fit a terminal."""
+    rows, columns = matrix.shape
     if max(rows, columns) > WIDEST_TABLE:
-        say(
-            f"The mechanism has {rows} rows and {columns} columns, too many to print: -o writes it to a file."
-        )
+        say(f"The {what} has {rows} rows and {columns} columns, too many to print: -o writes it to a file.")
         return
-    print_table(
-        ["P(output | secret)", *map(str, mechanism.outputs)],
-        [
-            (str(label), *(f"{value:.6f}" if value else "0" for value in row))
-            for label, row in zip(mechanism.inputs, mechanism.matrix.tolist(), strict=True)
-        ],
-    )
+    cells = [[f"{value:.6f}" if value else "0" for value in row] for row in matrix.tolist()]
+    lines = [[str(label), *row] for label, row in zip(inputs, cells, strict=True)]
+    print_table([corner, *map(str, outputs)], lines)
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -7,13 +7,13 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import Workers
+from pmlopt.cli.asked import Asked, Workers
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -37,8 +37,8 @@ from pmlopt.cli.printing import (
     print_matrix,
     print_results,
     print_table,
-    progress,
     say,
+    solved_from_largest,
     solved_in_turn,
     status,
     terminal,
@@ -53,7 +53,6 @@ if TYPE_CHECKING:
     from pmlopt.programs.program import Program
     from pmlopt.programs.record_leakage.certificate import RecordCertificate
     from pmlopt.programs.result import Result
-    from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
     from pmlopt.sweeps import Sweep
 
 
@@ -113,12 +112,10 @@ def record_leakage_command(
     wanted = read_numbers(entropies, "--entropy")
     query, mechanism = asked.query(), Mechanism.load(mechanism_file)
     # a prior of more entropy is allowed at less: from the largest down
-    order = sorted({float(b) for b in wanted}, reverse=True)
-    programs = [record_leakage(query, mechanism, b) for b in order]
-    bounded = progress(programs, len(programs), "bounding")
-    results = solved_in_turn(bounded, solver, tolerance=tolerance, time_limit=time_limit)
-    known = dict(zip(order, results, strict=True))
-    found: list[Result[RecordCertificate]] = [known[b] for b in wanted]
+    found: list[Result[RecordCertificate]] = solved_from_largest(
+        lambda entropy: record_leakage(query, mechanism, entropy),
+        wanted, solver=solver, tolerance=tolerance, time_limit=time_limit,
+    )  # fmt: skip
     if plot is not None:
         points = [(result.certificate.entropy, result.bound, result.value) for result in found]
         across = "entropy of the dataset, at least [nats]"
@@ -181,19 +178,15 @@ def leakage_distortion_command(
     if as_json:
         echo_json([result.to_dict() for result in found])
     else:
-        _print_tradeoff(found)
+        print_results(found, {
+            "distortion": lambda one: number(one.certificate.distortion),
+            "leaks at most": lambda one: nats(one.certificate.leakage),
+            f"least {found[0].certificate.sense}": lambda one: number(one.bound),
+        })  # fmt: skip
+        if len(found) == 1:
+            print_matrix(found[0].mechanism)
     unproved = solver != "penalty" and any(result.status.value != "optimal" for result in found)
     sys.exit(NOT_SOLVED if unproved else max(map(code_of, found)))
-
-
-def _print_tradeoff(found: Sequence[Result[TradeoffCertificate]]) -> None:
-    print_results(found, {
-        "distortion": lambda one: number(one.certificate.distortion),
-        "leaks at most": lambda one: nats(one.certificate.leakage),
-        f"least {found[0].certificate.sense}": lambda one: number(one.bound),
-    })  # fmt: skip
-    if len(found) == 1:
-        print_matrix(found[0].mechanism)
 
 
 def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | None:
@@ -227,49 +220,30 @@ UNASKED = Asked()
 """What was asked where no option was given."""
 
 
-@dataclass(frozen=True)
-class DesignAt:
-    """The design that options ask for, at one epsilon: called by the workers, so it pickles.
+def design_at(
+    asked: Asked, prior: Prior, utility: Any, outputs: Any, given: Mapping[str, Any], epsilon: float
+) -> Program[Any]:
+    """Declare the design that options ask for, at one epsilon in nats: called by workers.
 
     The utility is its name, or one from a file; `given` is what the requirement has beside its level.
     """
+    from pmlopt.programs.designs import design
 
-    asked: Asked
-    prior: Prior
-    utility: Any
-    outputs: Sequence[Any] | None
-    given: Mapping[str, Any]
-
-    def __call__(self, epsilon: float) -> Program[Any]:
-        """Declare the program at this epsilon, in nats."""
-        from pmlopt.programs.designs import design
-
-        utility = self.utility
-        if isinstance(utility, str):
-            utility, _ = read_utility(utility, False, self.prior)
-        privacy = self.asked.requirement(epsilon, self.prior, self.given)
-        program: Program[Any] = design(self.prior, privacy, utility, self.outputs)
-        return program
+    program: Program[Any] = design(prior, asked.requirement(epsilon, prior, given), utility, outputs)
+    return program
 
 
-@dataclass(frozen=True)
-class ProblemAt:
-    """The design of a problem file, at another epsilon; a sweep tells files apart by their content."""
+def problem_at(path: Path, content: bytes, epsilon: float) -> Program[Any]:  # noqa: ARG001
+    """Declare the design of a problem file at another epsilon; a sweep tells files apart by their content."""
+    from pmlopt.library import load
 
-    path: Path
-    content: bytes
-
-    def __call__(self, epsilon: float) -> Program[Any]:
-        """Declare the program at this epsilon, in nats."""
-        from pmlopt.library import load
-
-        instance = load(self.path)
-        requirement: Any = instance.arguments.get("privacy")
-        if not isinstance(getattr(requirement, "epsilon", None), float):
-            raise InputError(f"{self.path}: its requirement has no epsilon to sweep over")
-        if hasattr(requirement, "at"):
-            return instance.program(privacy=requirement.at(epsilon))
-        return instance.program(privacy=replace(requirement, epsilon=epsilon))
+    instance = load(path)
+    requirement: Any = instance.arguments.get("privacy")
+    if not isinstance(getattr(requirement, "epsilon", None), float):
+        raise InputError(f"{path}: its requirement has no epsilon to sweep over")
+    if hasattr(requirement, "at"):
+        return instance.program(privacy=requirement.at(epsilon))
+    return instance.program(privacy=replace(requirement, epsilon=epsilon))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -280,30 +254,6 @@ class SweepRun(Solving):
         "Write the table: .csv, .json or .parquet. After a kill, the same command goes on.", "-o/--output"
     )] = None  # fmt: skip
     mechanisms: Annotated[Path | None, Opt("A folder for the mechanisms, with their certificates.")] = None
-
-    def check(self) -> None:
-        """Complain of what cannot be written before any solver runs."""
-        check_distinct([path for path in (self.output, self.plot) if path is not None])
-        check_endings(None, self.plot)
-
-    def table(
-        self, builder: Callable[..., Program[Any]], epsilons: Sequence[float], workers: Workers
-    ) -> Sweep:
-        """Solve the design at every epsilon, and return the table."""
-        from pmlopt.sweeps import sweep
-
-        with _bar(self.as_json) as progress, workers.executor() as executor:
-            return sweep(
-                builder,
-                {"epsilon": epsilons},
-                executor,
-                out=self.output,
-                mechanisms=self.mechanisms,
-                solver=self.solver,
-                tolerance=self.tolerance,
-                time_limit=self.time_limit,
-                progress=progress,
-            )
 
 
 _Epsilons: TypeAlias = Annotated[str, Opt(
@@ -331,9 +281,11 @@ def sweep_command(
     problem file (.toml), or the id of one in the library, with its epsilon replaced. Exits with 3 when a
     point could not be solved.
     """
-    run.check()
+    from pmlopt.sweeps import sweep
+
+    check_distinct([path for path in (run.output, run.plot) if path is not None])
+    check_endings(None, run.plot)
     grid = read_grid(epsilons)
-    builder: DesignAt | ProblemAt
     if problem is None:
         builder, utility = _asked(asked, utility_name, minimise, grid)
     elif asked != UNASKED or utility_name is not None or minimise:
@@ -341,10 +293,14 @@ def sweep_command(
             f"{problem} says the prior, the requirement and the utility: leave out their options"
         )
     else:
-        builder, utility = problem_at(problem)
-    builder(grid[0])  # complains of what no point could be solved with
+        builder, utility = builder_of(problem)
+    builder(epsilon=grid[0])  # complains of what no point could be solved with
     try:
-        table = run.table(builder, grid, workers)
+        with _bar(run.as_json) as progress, workers.executor() as executor:
+            table = sweep(
+                builder, {"epsilon": grid}, executor, out=run.output, mechanisms=run.mechanisms,
+                solver=run.solver, tolerance=run.tolerance, time_limit=run.time_limit, progress=progress,
+            )  # fmt: skip
     except SweepStoppedError as error:
         say(f"pmlopt: {error}", err=True)
         sys.exit(NOT_SOLVED)
@@ -391,7 +347,7 @@ def read_grid(text: str) -> list[float]:
 
 def _asked(
     asked: Asked, utility_name: str | None, minimise: bool, grid: Sequence[float]
-) -> tuple[DesignAt, str]:
+) -> tuple[partial[Program[Any]], str]:
     if utility_name is None:
         raise InputError("give the utility by --utility, or a problem file with everything in it")
     prior = asked.prior()
@@ -400,15 +356,15 @@ def _asked(
         asked.requirement(epsilon, prior, given)
     utility, outputs = read_utility(utility_name, minimise, prior)
     kept = utility_name if outputs is None else utility  # named ones hold functions that do not pickle
-    return DesignAt(asked, prior, kept, outputs, given), Path(utility_name).stem
+    return partial(design_at, asked, prior, kept, outputs, given), Path(utility_name).stem
 
 
-def problem_at(name: str) -> tuple[ProblemAt, str]:
+def builder_of(name: str) -> tuple[partial[Program[Any]], str]:
     """The design of a problem file, or of one of the library, at any level; and its name."""
     from pmlopt.library import find
 
     path = find(name).path.resolve()
-    return ProblemAt(path, files.read_bytes(path)), path.stem
+    return partial(problem_at, path, files.read_bytes(path)), path.stem
 
 
 @contextmanager

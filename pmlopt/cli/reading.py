@@ -46,6 +46,16 @@ def read_prior(path: Path) -> Prior:
         raise PriorError(f"{path}: {error}") from None
 
 
+def prior_in(path: Path) -> Prior | None:
+    """The prior that a saved result has in its file; None where it is another file, or has none."""
+    from pmlopt.verification.verifying import read_any, saved_prior
+
+    if path.suffix.lower() not in (".json", ".npz"):
+        return None
+    mechanism, metadata = read_any(path)
+    return saved_prior(mechanism, metadata, str(path)) if "certificate" in metadata else None
+
+
 def read_counts(path: Path) -> Prior:
     """The empirical distribution of a two-column CSV of counts, with its sample size."""
     prior = read_prior(path)
@@ -58,11 +68,8 @@ def read_counts(path: Path) -> Prior:
 
 def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
     """The prior in the order of the mechanism's rows, where both have the same letters by their labels."""
-    if isinstance(mechanism.inputs, Positions):
-        return prior
-    if same_set(prior.labels, mechanism.inputs):
-        return prior.reordered(mechanism.inputs)
-    return prior
+    named = not isinstance(mechanism.inputs, Positions) and same_set(prior.labels, mechanism.inputs)
+    return prior.reordered(mechanism.inputs) if named else prior
 
 
 def read_utility(
@@ -143,7 +150,13 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
     if any("\ud800" <= character <= "\udfff" for character in text):
         raise InputError(f"--outputs {text!r}: is not text in UTF-8")
     if len(parts) == 1 and files.is_number(parts[0]):
-        return _output_count(parts[0])
+        count = labels_from_text(parts)[0]
+        if not isinstance(count, int) or not 1 <= count <= MOST_OUTPUTS:
+            raise InputError(
+                f"--outputs {text!r}: give a number of outputs of at least 1 and at most {MOST_OUTPUTS}, or "
+                "two labels or more; from Python, design(..., outputs=...) takes any number"
+            )
+        return count
     known = {str(letter): letter for letter in letters}
     return tuple(known[part] if part in known else labels_from_text([part])[0] for part in parts)
 
@@ -182,16 +195,6 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
         return OutcomeLeakage({known.get(label, label): files.number_of(nats, value) for label, nats in rows})
     pairs = [(known.get(one, one), known.get(other, other)) for one, other in rows]
     return cast("Constraint", kinds[name](dict(pairs) if kinds[name] is Strata else pairs))
-
-
-def _output_count(text: str) -> int:
-    count = labels_from_text([text])[0]
-    if not isinstance(count, int) or not 1 <= count <= MOST_OUTPUTS:
-        raise InputError(
-            f"--outputs {text!r}: give a number of outputs of at least 1 and at most {MOST_OUTPUTS}, or two "
-            "labels or more; from Python, design(..., outputs=...) takes any number"
-        )
-    return count
 
 
 def read_numbers(text: str, option: str) -> list[float]:
@@ -248,10 +251,9 @@ def _read_csv(path: Path, bare: bool) -> files.MatrixFile:
     mark = "." if delimiter == "," else ","
     rows = [row for row in files.read_rows(path, content, delimiter, least=1 if bare else 2) if any(row)]
     if bare:
-        places = [f"{path}: row {number}" for number in range(1, len(rows) + 1)]
         cells = [
-            [files.number_of(cell.replace(mark, "."), place) for cell in row]
-            for place, row in zip(places, rows, strict=True)
+            [files.number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]
+            for number, row in enumerate(rows, 1)
         ]
         return files.MatrixFile(np.array(cells), Positions(len(cells)), Positions(len(cells[0])))
     if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):

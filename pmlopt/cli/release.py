@@ -8,8 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
-from pmlopt.cli.asked import Asked
-from pmlopt.cli.data import DataOptions, MissingCells, Seed, Workers, warn_of_seed
+from pmlopt.cli.asked import Asked, DataOptions, MissingCells, Seed, Who, Workers, warn_of_seed
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -23,7 +22,7 @@ from pmlopt.cli.options import (
     main,
 )
 from pmlopt.cli.printing import echo_json, nats, print_table, say, status
-from pmlopt.cli.queries import UNASKED, problem_at, read_grid
+from pmlopt.cli.queries import UNASKED, builder_of, read_grid
 from pmlopt.cli.reading import Minimise, read_utility
 from pmlopt.core import files
 from pmlopt.errors import InputError
@@ -60,9 +59,7 @@ class OneRelease:
     ledger_file: Annotated[Path | None, Opt(
         "A ledger that must allow the release, and records it when it is published.", "--ledger"
     )] = None  # fmt: skip
-    who: Annotated[
-        str | None, Opt("With --ledger: the column of DATA with the numbers of the people, from 0.")
-    ] = None
+    who: Who = None
 
     def plan(self) -> Plan:
         """The plan of one release."""
@@ -124,14 +121,14 @@ def release_command(
             ledger=ledger, who=plan.who,
             drop_missing=missing == "drop", form=form.form,
         )  # fmt: skip
-    told = draft.described()
+    told = draft.planned
     if not as_json:
         _print(told, draft)
     elif output is None or told.exceeds:
         echo_json(plain(told))
     if told.exceeds:
         say(
-            f"The total would be exceeded: the release {told.beyond}, and {draft.total:.6g} nats are "
+            f"The total would be exceeded: the release {told.beyond}, and {told.total:.6g} nats are "
             "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
             err=True,
         )
@@ -316,7 +313,7 @@ def _of_file(saved: str, person: str | None, epsilons: str | None, options: dict
         return explore(Streams.load(saved).stream(person), title=f"{Path(saved).stem}: {person}")
     if epsilons is None:
         raise InputError("give the levels by --epsilon")
-    builder, name = problem_at(saved)
+    builder, name = builder_of(saved)
     return explore(builder, {"epsilon": read_grid(epsilons)}, across="epsilon [nats]", title=name, **options)
 
 

@@ -279,6 +279,14 @@ def nonnegative(value: float, what: str, error: type[InputError]) -> float:
     return number
 
 
+def positive(value: Any, what: str, error: type[InputError]) -> float:
+    """Check a finite number above 0, and return it as a float."""
+    number = real(value, what, error)
+    if number <= 0:
+        raise error(f"{what} is {number:g}: give a number above 0")
+    return number
+
+
 def real(value: Any, what: str, error: type[InputError]) -> float:
     """Check that a value is a finite number, no text and no truth value, and return it as a float."""
     try:
@@ -397,11 +405,12 @@ def places_of(
 
 
 def counts_at(
-    counted: Iterable[tuple[tuple[Label, ...], int]],
+    counted: Iterable[tuple[tuple[Label, ...], float]],
     sides: Sequence[Sequence[Label]],
     what: str,
     error: type[InputError],
-) -> IntArray:
+    kind: type = np.int64,
+) -> NDArray[Any]:
     """An array with an axis for each side, of counts that are given by a label of each.
 
     Args:
@@ -409,6 +418,7 @@ def counts_at(
         sides: the labels of each axis.
         what: the labels are of, for messages.
         error: what is raised.
+        kind: of numbers: whole ones, or floats.
 
     Raises:
         InputError: of the class `error`: a label is not known, or a tuple has another length.
@@ -417,9 +427,9 @@ def counts_at(
         >>> counts_at([(("b", 1), 2), (("a", 0), 3)], [("a", "b"), (0, 1)], "the counts", InputError).tolist()
         [[3, 0], [0, 2]]
     """
-    found = np.zeros([len(side) for side in sides], dtype=np.int64)
+    found: NDArray[Any] = np.zeros([len(side) for side in sides], dtype=kind)
     for labels, count in counted:
-        if len(labels) != len(sides):
+        if not isinstance(labels, tuple) or len(labels) != len(sides):
             raise error(f"{what}: {labels!r} is no tuple of {len(sides)} labels")
         places = [places_of([one], side, what, error)[0] for one, side in zip(labels, sides, strict=True)]
         found[tuple(places)] += count

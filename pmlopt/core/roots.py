@@ -78,6 +78,24 @@ def bisected(
     return low, high
 
 
+def least_whole(holds: Callable[[int], bool], most: int) -> int | None:
+    """The least whole number from 1 on at which a condition holds, by doubling and halving; None up to most.
+
+    Examples:
+        >>> least_whole(lambda n: n * n > 1000, 10**6), least_whole(lambda n: False, 10**6)
+        (32, None)
+    """
+    fails, found = 0, 1
+    while not holds(found):
+        fails, found = found, 2 * found
+        if found > most:
+            return None
+    while found - fails > 1:
+        middle = (fails + found) // 2
+        fails, found = (fails, middle) if holds(middle) else (middle, found)
+    return found
+
+
 def halved(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:
     """Bisection between a number at which a condition fails and a larger one at which it holds.
 

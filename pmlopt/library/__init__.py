@@ -8,13 +8,5 @@ from pmlopt.library.instances import BASES, RELATIONS, Expected, Instance, find,
 from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS
 
 __all__ = [
-    "BASES",
-    "CLOSED_FORMS",
-    "RELATIONS",
-    "Expected",
-    "Instance",
-    "find",
-    "library",
-    "load",
-    "load_all",
-]
+    "BASES", "CLOSED_FORMS", "RELATIONS", "Expected", "Instance", "find", "library", "load", "load_all",
+]  # fmt: skip

@@ -86,8 +86,8 @@ class Claim:
             "exact": self.exact,
             "arithmetic": self.arithmetic,
             "detail": self.detail,
-            "claimed": None if self.claimed is None else finite(self.claimed),
-            "recomputed": None if self.recomputed is None else finite(self.recomputed),
+            "claimed": finite(self.claimed),
+            "recomputed": finite(self.recomputed),
         }
 
     def __str__(self) -> str:
@@ -207,9 +207,9 @@ class Certificate(ABC):
 C_co = TypeVar("C_co", bound=Certificate, covariant=True)
 
 
-def finite(number: float) -> float | None:
-    """The number, or None where it is infinite: JSON has no word for that."""
-    return number if math.isfinite(number) else None
+def finite(number: float | None) -> float | None:
+    """The number, or None where it is infinite, or there is none: JSON has no word for that."""
+    return number if number is not None and math.isfinite(number) else None
 
 
 @dataclass(frozen=True)

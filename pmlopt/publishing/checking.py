@@ -37,7 +37,7 @@ from pmlopt.publishing.page import pages
 from pmlopt.releases.attributes import through
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import check_size
-from pmlopt.verification.verifying import load, read_saved, verify_file
+from pmlopt.verification.verifying import load, verify_file
 
 FALSE_ALARMS = 1e-3
 """The p-value below which a release is refused."""
@@ -253,8 +253,14 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
 def _claims(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Iterator[Claim]:
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     yield _files(place, described)
-    for part in described.parts:
-        yield from _certificate(place, part.mechanism)
+    for part, one in zip(described.parts, made, strict=True):
+        if isinstance(one, Mechanism):
+            text = "is a matrix without a certificate: it claims nothing by itself"
+            yield Claim(part.mechanism, None, FLOATS, text)
+            continue
+        verdict = verify_file(place / part.mechanism)
+        failed = "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
+        yield Claim(part.mechanism, verdict.holds, FLOATS, failed or verdict.statement)
     yield from _levels(described, mechanisms)
     yield _report(place, described, made)
     draws = described.random == SYSTEM
@@ -314,17 +320,6 @@ def _files(place: Path, described: ReleaseFile) -> Claim:
     return Claim(
         "files", not wrong, BYTES, text if not wrong else f"changed, missing or none of its: {said(wrong)}"
     )
-
-
-def _certificate(place: Path, name: str) -> Iterator[Claim]:
-    try:
-        read_saved(place / name)
-    except FileFormatError:
-        yield Claim(name, None, FLOATS, "is a matrix without a certificate: it claims nothing by itself")
-        return
-    verdict = verify_file(place / name)
-    failed = "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
-    yield Claim(name, verdict.holds, FLOATS, failed or verdict.statement)
 
 
 def _levels(described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:

@@ -22,7 +22,7 @@ from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
-from pmlopt.releases.attributes import AttributeLevels, attribute_levels
+from pmlopt.releases.attributes import AttributeLevels, attribute_levels, marginal
 from pmlopt.releases.joint import check_size
 
 FORMAT = "pmlopt release 1"
@@ -70,6 +70,11 @@ class InClear:
     values: int
     alone: float
     with_release: float | None
+
+    def row(self, nats: Callable[[float], str]) -> tuple[str, str, str]:
+        """The number of values, and both levels, in words: those of a level in nats."""
+        beside = "too large to list" if self.with_release is None else nats(self.with_release)
+        return str(self.values), nats(self.alone), beside
 
 
 @dataclass(frozen=True)
@@ -176,7 +181,7 @@ class ReleaseFile:
 
 def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
     """The law of the letters of one part that occur, and the mechanism on them."""
-    counts = people.sum(axis=tuple(axis for axis in range(people.ndim) if axis != place))
+    counts = marginal(people, place)
     rows = np.flatnonzero(counts)
     labels = [mechanism.inputs[row] for row in rows]
     prior = Prior.from_counts(counts[rows].tolist(), labels)
@@ -203,13 +208,11 @@ def digests_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
     digests = known or {}
     found = sorted(path for path in folder.rglob("*") if path.is_symlink() or not path.is_dir())
     names = {path.relative_to(folder).as_posix(): path for path in found if path != folder / DESCRIPTION}
-    return {name: digests.get(name) or _digest(path) for name, path in names.items()}
-
-
-def _digest(path: Path) -> str:
-    if not stat.S_ISREG(path.lstat().st_mode):
-        return "no file"
-    return files.digest_of(path)
+    return {
+        name: digests.get(name)
+        or (files.digest_of(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
+        for name, path in names.items()
+    }
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from pmlopt.measures.estimable import LARGEST_RANKED, estimable
 from pmlopt.measures.outcomes import MOST_TOLD, outcome_warnings, what_outcomes_tell
 from pmlopt.programs.reports.pages import TOLD, Section, page
 from pmlopt.programs.result import Result
-from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, InClear, ReleaseFile, occurring
+from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, ReleaseFile, occurring
 from pmlopt.releases.attributes import through
 
 
@@ -23,6 +23,10 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
     """What is known of a release before it is drawn."""
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     names = [" and ".join(part.columns) for part in described.parts]
+    promises = [
+        "nothing: it has no certificate" if isinstance(one, Mechanism) else one.certificate.statement
+        for one in made
+    ]
     people = described.counts(mechanisms)
     total = "" if described.total is None else f" The total that was allowed is {nats(described.total)}."
     whose = "the people in this file" if described.same_people else "other people, whose file was given"
@@ -42,18 +46,17 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
         ],
         ("column", "by itself", "with all others", "proved of its mechanism"),
         [
-            (name, nats(part.alone), nats(part.with_all), _promise(one))
-            for name, part, one in zip(names, described.parts, made, strict=True)
+            (name, nats(part.alone), nats(part.with_all), promise)
+            for name, part, promise in zip(names, described.parts, promises, strict=True)
         ],
     )
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
         tells = what_outcomes_tell(*occurring(people, place, mechanism))
-        yield Section(
-            f"What an outcome says of {name}",
-            [str(tells[0]), *_estimable(mechanism)],
-            TOLD,
-            [one.row for one in tells[:MOST_TOLD]],
-        )
+        lines = [str(tells[0])]
+        if max(mechanism.matrix.shape) <= LARGEST_RANKED:  # where the rank is soon known
+            lines.append(f"From the released column can be estimated: {estimable(mechanism)}.")
+        rows = [one.row for one in tells[:MOST_TOLD]]
+        yield Section(f"What an outcome says of {name}", lines, TOLD, rows)
         if found := outcome_warnings(tells):
             yield Section("", found, kind="warning")
     if len(mechanisms) > 1 and (found := _left_alone(people, [one.matrix for one in mechanisms], names)):
@@ -78,18 +81,6 @@ def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequenc
     return tuple(found)
 
 
-def _promise(made: Mechanism | Result[Any]) -> str:
-    """What its certificate proves."""
-    return "nothing: it has no certificate" if isinstance(made, Mechanism) else made.certificate.statement
-
-
-def _estimable(mechanism: Mechanism) -> list[str]:
-    """What can be estimated from the released column, where that is soon known."""
-    if max(mechanism.matrix.shape) > LARGEST_RANKED:
-        return []
-    return [f"From the released column can be estimated: {estimable(mechanism)}."]
-
-
 def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
     if not described.kept:
         yield Section("What stays in clear", ["No other column is released."])
@@ -103,23 +94,15 @@ def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
             "frequencies in the data:"
         ],
         ("in clear", "values", "by itself", "with the release"),
-        [_beside(one) for one in described.in_clear],
+        [(" and ".join(one.columns), *one.row(nats)) for one in described.in_clear],
     )
-    single = [one for one in described.in_clear if described.same_people and one.values == people > 1]
-    if single:
-        yield Section(
-            "",
-            [
-                f"Every row has a value of its own of {said(one.columns)}: it names one person."
-                for one in single
-            ],
-            kind="warning",
-        )
-
-
-def _beside(one: InClear) -> tuple[str, ...]:
-    beside = "too large to list" if one.with_release is None else nats(one.with_release)
-    return " and ".join(one.columns), str(one.values), nats(one.alone), beside
+    warned = [
+        f"Every row has a value of its own of {said(one.columns)}: it names one person."
+        for one in described.in_clear
+        if described.same_people and one.values == people > 1
+    ]
+    if warned:
+        yield Section("", warned, kind="warning")
 
 
 def factor(level: float) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,8 +138,12 @@ class Plan:
             people = tally(rows, [one for columns in taken.values() for one in columns], missing)
         first = 0
         for name, columns in taken.items():
-            prior = _prior(people, slice(first, first + len(columns)))
+            counts: Counter[Label] = Counter()  # of the letters, or of the tuples of several
+            for letters, number in people.items():
+                own = letters[first : first + len(columns)]
+                counts[own[0] if len(own) == 1 else own] += number
             first += len(columns)
+            prior = Prior.from_counts(dict(sorted(counts.items())))
             context = Context(
                 {"labels": None, "prior": prior, **prior.context.given},
                 complete=False,
@@ -181,13 +186,3 @@ def _columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
     if not found:
         raise InputError(f"release.{name}.columns names no column")
     return found
-
-
-def _prior(people: Mapping[tuple[Label, ...], int], place: slice) -> Prior:
-    """The law of the letters of a column, or of the tuples of several, among the rows that are released."""
-    counts: dict[Label, int] = {}
-    for letters, number in people.items():
-        own = letters[place]
-        letter = own[0] if len(own) == 1 else own
-        counts[letter] = counts.get(letter, 0) + number
-    return Prior.from_counts(dict(sorted(counts.items())))

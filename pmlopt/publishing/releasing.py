@@ -21,7 +21,15 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.tables.counting import pairs_in
-from pmlopt.data.tables.reading import PARQUET_ENDINGS, FolderTable, column_place, open_table
+from pmlopt.data.tables.reading import (
+    PARQUET_ENDINGS,
+    Batch,
+    FolderTable,
+    Table,
+    column_place,
+    open_table,
+    texts_in,
+)
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.data.tables.writing import ARROW_ENDINGS
 from pmlopt.errors import InputError, PrivacyError
@@ -46,7 +54,7 @@ from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.folders import apply_folder
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
-from pmlopt.releases.recorded import RecordedDraws, levels_planned
+from pmlopt.releases.recorded import RecordedDraws, joint_mechanism, numbers_of_people
 from pmlopt.verification.verifying import trusted
 
 Columns: TypeAlias = str | tuple[str, ...]
@@ -61,32 +69,19 @@ class ReleaseDraft:
         data: the data file or frame.
         releases: the mechanisms with their columns.
         made: each as it is saved: a `Result` has its certificate.
-        kept, dropped: the other columns.
-        people: how many people have each tuple of letters: (N_1, ..., N_k) counts.
-        same_people: whether they are those whose data are released.
-        rows: how many rows are released.
         levels: what all releases leak together, and about each part.
-        in_clear: what the kept columns tell, each by itself, and then all of them.
-        total: the largest joint level that is allowed; None for any.
+        planned: what `release.json` will say, as far as it does not depend on the draws and the files.
         ledger: the file of the ledger that records the release, if there is one.
         who: the column with the numbers of its people; None where the rows are all, in order.
-        title: in the releaser's words.
     """
 
     data: Any
     releases: tuple[ColumnRelease, ...]
     made: tuple[Mechanism | Result[Any], ...]
-    kept: tuple[str, ...]
-    dropped: tuple[str, ...]
-    people: IntArray
-    same_people: bool
-    rows: int
     levels: AttributeLevels
-    in_clear: tuple[InClear, ...]
-    total: float | None = None
+    planned: ReleaseFile
     ledger: str | os.PathLike[str] | None = None
     who: str | None = None
-    title: str = ""
     drop_missing: bool = False
     form: CsvForm | None = None
 
@@ -99,47 +94,12 @@ class ReleaseDraft:
         """The ledger, whether it allows the release, and the level in nats that a person's may come to."""
         if self.ledger is None:
             return None
-        book = Ledger.load(self.ledger)
-        with open_table(self.data, self.form) as table:
-            return book, *levels_planned(book, self.releases, table, self.who)
-
-    def described(
-        self, name: str = "released.csv", delimiter: str = ",", left_out: int = 0, seed: int | None = None
-    ) -> ReleaseFile:
-        """What `release.json` says, but for the digests; nothing of it depends on the draws."""
-        from pmlopt import __version__
-
-        places = np.argwhere(self.people > 0)
-        inputs = [release.mechanism.inputs for release in self.releases]
-        names = file_names(self.releases)
-        return ReleaseFile(
-            format=FORMAT,
-            title=self.title,
-            version=__version__,
-            data=name,
-            delimiter=delimiter,
-            rows=self.rows,
-            left_out=left_out,
-            random=SYSTEM if seed is None else "a seed, for tests only",
-            parts=tuple(
-                Part(release.columns, f"{MECHANISMS}/{file}.json", alone, with_all)
-                for release, file, alone, with_all in zip(
-                    self.releases, names, self.levels.alone, self.levels.each, strict=True
-                )
-            ),
-            together=self.levels.together,
-            total=self.total,
-            kept=self.kept,
-            dropped=self.dropped,
-            in_clear=self.in_clear,
-            same_people=self.same_people,
-            letters=tuple(
-                tuple(letters[place] for letters, place in zip(inputs, row, strict=True))
-                for row in places.tolist()
-            ),
-            people=tuple(int(self.people[tuple(row)]) for row in places),
-            digests={},
-        )
+        book, people = Ledger.load(self.ledger), None
+        if self.who is not None:
+            with open_table(self.data, self.form) as table:
+                people = numbers_of_people(texts_in(table, [self.who])[0], self.who)
+        joint = joint_mechanism(self.releases, book.initial)
+        return book, book.total is None or book.allows(joint, people), book.level_after(joint, people)
 
 
 def release(
@@ -200,6 +160,8 @@ def release(
         >>> draft  # log 2
         <ReleaseDraft of ill: 0.693147 nats together>
     """
+    from pmlopt import __version__
+
     given = {(name,) if isinstance(name, str) else tuple(name): made for name, made in mechanisms.items()}
     if not given:
         raise InputError("nothing is released: give a mechanism for at least one column")
@@ -216,18 +178,28 @@ def release(
     if ledger is not None and drop_missing:
         raise InputError("a ledger has a row for each person in it: leave no row out for a missing cell")
     largest = None if total is None else nonnegative(total, "the total", InputError)
-    of_data, beside = _counted(data, releases, keep, drop_missing, form)
+    of_data, clear = _counted(data, releases, keep, drop_missing, form)
     people = of_data if law is None else _counted(law, releases, (), drop_missing, form)[0]
     strange = np.argwhere((of_data > 0) & (people == 0))
     if len(strange):
         letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
         raise InputError(f"{said(letters)} is in the data, and never in the law: give one with all of them")
-    draft = ReleaseDraft(
-        data, releases, made, tuple(keep), tuple(drop), people, law is None, int(of_data.sum()),
-        joint_levels(people, matrices),
-        tuple(_in_clear(names, counts, matrices) for names, counts in beside.items()),
-        largest, ledger, who, title, drop_missing, form,
+    levels = joint_levels(people, matrices)
+    parts = zip(releases, file_names(releases), levels.alone, levels.each, strict=True)
+    planned = ReleaseFile(
+        format=FORMAT, title=title, version=__version__, data=f"{RELEASED}.csv", delimiter=",",
+        rows=int(of_data.sum()), left_out=0, random=SYSTEM,
+        parts=tuple(Part(one.columns, f"{MECHANISMS}/{file}.json", *own) for one, file, *own in parts),
+        together=levels.together, total=largest, kept=tuple(keep), dropped=tuple(drop),
+        in_clear=clear.told(matrices),
+        same_people=law is None,
+        letters=tuple(
+            tuple(one.inputs[place] for one, place in zip(matrices, row, strict=True))
+            for row in np.argwhere(people > 0).tolist()
+        ),
+        people=tuple(people[people > 0].tolist()), digests={},
     )  # fmt: skip
+    draft = ReleaseDraft(data, releases, made, levels, planned, ledger, who, drop_missing, form)
     if target is not None:
         write_release(draft, target, seed, executor)
     return draft
@@ -253,10 +225,10 @@ def write_release(
         InputError: the data were changed since the draft was made.
         MechanismError: a cell is no input of its mechanism.
     """
-    planned = draft.described()
+    planned = draft.planned
     if planned.exceeds:
         raise PrivacyError(
-            f"the release {planned.beyond}, and the total is {draft.total:.6g}: lower an epsilon, or "
+            f"the release {planned.beyond}, and the total is {planned.total:.6g}: lower an epsilon, or "
             "release or keep fewer columns"
         )
     with ExitStack() as stack:
@@ -269,7 +241,7 @@ def write_release(
             delimiter = (table.form.delimiter if table.form else None) or ","
             draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
             known: dict[str, str] = {}
-            how: dict[str, Any] = {"keep": draft.kept, "drop_missing": draft.drop_missing, "seed": seed}
+            how: dict[str, Any] = {"keep": planned.kept, "drop_missing": draft.drop_missing, "seed": seed}
             if isinstance(table, FolderTable):
                 if draws is not None:
                     raise InputError("a ledger records the rows of one file: release the folder without it")
@@ -279,14 +251,19 @@ def write_release(
                 )
                 known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
             else:
-                released = f"{RELEASED}{_ending(draft.data)}"
+                data = draft.data  # its format is kept; what came from memory becomes CSV
+                ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
+                kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS)
+                released = f"{RELEASED}{ending if kept else '.csv'}"
                 done = apply_columns(
                     table, draft.releases, folder / released,
                     released=None if draws is None else draws.add, **how,
                 )  # fmt: skip
-        if done.rows != draft.rows:
+        if done.rows != planned.rows:
             raise InputError("the data were changed since their rows were counted: start again")
-        described = draft.described(released, delimiter, done.dropped, seed)
+        described = replace(planned, data=released, delimiter=delimiter, left_out=done.dropped)
+        if seed is not None:
+            described = replace(described, random="a seed, for tests only")
         for name, page in zip(REPORTS, pages(described, draft.made), strict=True):
             files.write_whole(folder / name, page)
         described = replace(described, digests=digests_of(folder, known))
@@ -332,50 +309,62 @@ def check_named(
         )
 
 
+class ClearColumns:
+    """How often each value of columns in clear, and of all of them, is beside each tuple of letters.
+
+    Args:
+        table: whose rows are counted, batch by batch.
+        names: of the columns.
+    """
+
+    def __init__(self, table: Table, names: Sequence[str]) -> None:
+        groups = [(name,) for name in names] + ([tuple(names)] if len(names) > 1 else [])
+        places = {name: column_place(table.names, name, table.where) for name in names}
+        self._places = {group: [places[name] for name in group] for group in groups}
+        self._counts: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {one: Counter() for one in groups}
+
+    def add(self, batch: Batch, letters: IntArray) -> None:
+        """Count the rows of a batch by their tuples of letters; -1 where a row is left out."""
+        for group, counts in self._counts.items():
+            counts.update(pairs_in(batch, self._places[group], letters))
+
+    def told(self, mechanisms: Sequence[Mechanism]) -> tuple[InClear, ...]:
+        """What the columns tell of the tuples of letters, each by itself and then all, alone and beside the
+        release.
+        """
+        shape, found = [len(one.inputs) for one in mechanisms], []
+        outcomes = math.prod(len(one.outputs) for one in mechanisms)
+        for names, counts in self._counts.items():
+            joint, beside = Secret.from_counts(counts), None
+            rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), shape)
+            if len(joint.labels) * outcomes <= LARGEST_PRODUCT:
+                whole = product_of_rows([one.matrix[own] for own, one in zip(rows, mechanisms, strict=True)])
+                beside = level_beside(joint, Mechanism(whole, joint.labels))
+            found.append(InClear(names, len(joint.values), level_in_clear(joint), beside))
+        return tuple(found)
+
+
 def _counted(
     data: Any,
     releases: Sequence[ColumnRelease],
     keep: Sequence[str],
     drop_missing: bool,
     form: CsvForm | None,
-) -> tuple[IntArray, dict[tuple[str, ...], Counter[tuple[Label, Label]]]]:
+) -> tuple[IntArray, ClearColumns]:
     """How often each tuple of letters occurs, and beside each value of the kept columns."""
     shape = [len(one.mechanism.inputs) for one in releases]
     check_size(math.prod(shape))
-    people = np.zeros(int(np.prod(shape)), dtype=np.int64)
-    groups = [(name,) for name in keep] + ([tuple(keep)] if len(keep) > 1 else [])
-    beside: dict[tuple[str, ...], Counter[tuple[Label, Label]]] = {names: Counter() for names in groups}
+    people = np.zeros(math.prod(shape), dtype=np.int64)
     with open_table(data, form) as table:
-        places = {names: [column_place(table.names, one, table.where) for one in names] for names in groups}
+        clear = ClearColumns(table, keep)
         for batch, codes in input_codes(table, releases, drop_missing):
             whole = np.logical_and.reduce([code >= 0 for code in codes])
             tuples = np.ravel_multi_index([np.maximum(code, 0) for code in codes], shape)
             people += np.bincount(tuples[whole], minlength=len(people))
-            for names, counts in beside.items():
-                counts.update(pairs_in(batch, places[names], np.where(whole, tuples, -1)))
+            clear.add(batch, np.where(whole, tuples, -1))
     if not people.any():
         raise InputError("there is no row without a missing cell: nothing can be released")
-    return people.reshape(shape), beside
-
-
-def _in_clear(
-    names: tuple[str, ...], counts: Mapping[tuple[Label, Label], int], matrices: Sequence[Mechanism]
-) -> InClear:
-    """What some columns in clear tell of the tuple of letters, alone and beside the release."""
-    joint = Secret.from_counts(counts)
-    rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), [len(one.inputs) for one in matrices])
-    outcomes = int(np.prod([len(one.outputs) for one in matrices]))
-    beside = None
-    if len(joint.labels) * outcomes <= LARGEST_PRODUCT:
-        whole = product_of_rows([one.matrix[own] for own, one in zip(rows, matrices, strict=True)])
-        beside = level_beside(joint, Mechanism(whole, joint.labels))
-    return InClear(names, len(joint.values), level_in_clear(joint), beside)
-
-
-def _ending(data: Any) -> str:
-    """Released rows keep the format of the data, and are CSV where they came from memory."""
-    ending = Path(os.fspath(data)).suffix.lower() if isinstance(data, str | os.PathLike) else ""
-    return ending if ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS) else ".csv"
+    return people.reshape(shape), clear
 
 
 def file_names(releases: Sequence[ColumnRelease]) -> list[str]:

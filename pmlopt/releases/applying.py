@@ -60,7 +60,10 @@ def apply_columns(
         FileFormatError: the file cannot be written.
     """
     work = _at_work(table, releases, keep, drop_missing)
-    bits = seed if isinstance(seed, Sequence) else _bits(seed, len(releases))
+    if isinstance(seed, Sequence):
+        bits = list(seed)
+    else:  # of its own for each mechanism, so that a seed draws the same from batches of any length
+        bits = [random_bits(seed if seed is None or k == 0 else [seed, k]) for k in range(len(releases))]
     applied = Applied(kept=[column.name for column in work.columns if column.place is not None])
     with open_sink(target, work.columns, table) as sink:
         for batch in table.batches():
@@ -75,11 +78,6 @@ def apply_columns(
             applied.rows += written
             applied.dropped += batch.size - written
     return applied
-
-
-def _bits(seed: int | None, mechanisms: int) -> list[RandomBits]:
-    """Bits for each mechanism of its own, so that a seed draws the same from batches of any length."""
-    return [random_bits(seed if seed is None or k == 0 else [seed, k]) for k in range(mechanisms)]
 
 
 def input_codes(

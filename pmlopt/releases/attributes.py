@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, float_array, places_of
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, counts_at, float_array
 from pmlopt.core.frames import opened
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.secret import Secret
 from pmlopt.data.tables.labelled import table as labelled
 from pmlopt.errors import MechanismError, PriorError
-from pmlopt.measures.leakage import on_letters_of
+from pmlopt.measures.leakage import leakage_level, on_letters_of
 from pmlopt.releases.joint import LARGEST_PRODUCT, listed
 
 LARGEST_SEARCH = 2_000_000_000
@@ -86,58 +86,45 @@ def attribute_levels(
     matrices = [part.matrix for part in parts]
     everything = through(law, matrices)
     each = [_level_about(law, matrices, axis, everything) for axis in range(len(parts))]
-    alone = [
-        _level_about(law.sum(axis=tuple({*range(law.ndim)} - {axis})), [matrix], 0)
-        for axis, matrix in enumerate(matrices)
-    ]
+    alone = [leakage_level(marginal(law, axis), matrix) for axis, matrix in enumerate(matrices)]
     level, outcome, witness = _about_tuple(law, matrices, everything)
     return AttributeLevels(
-        level,
-        tuple(each),
-        tuple(alone),
+        level, tuple(each), tuple(alone),
         tuple(part.outputs[y] for part, y in zip(parts, outcome, strict=True)),
         tuple(part.inputs[x] for part, x in zip(parts, witness, strict=True)),
-    )
+    )  # fmt: skip
 
 
 def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
-    """The joint law as an array that sums to one."""
-    table = _by_label(joint, parts)
+    """The joint law as an array that sums to one, with an axis for each mechanism in the order of inputs."""
+    if isinstance(joint, Mapping):
+        sides = [part.inputs for part in parts]
+        table: FloatArray = counts_at(joint.items(), sides, "the joint law", MechanismError, float)
+    elif opened(joint) is not None:
+        found = labelled(joint, "the joint law", MechanismError)
+        for axis, part in enumerate(parts[:2]):
+            found = found.along(axis, part.inputs, MechanismError, absent=0)
+        table = float_array(found.values, 2, "the joint law", PriorError)
+    else:
+        try:
+            table = np.array(joint, dtype=float)
+        except (TypeError, ValueError) as cause:
+            raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
     if table.ndim == 0 or not np.isfinite(table).all() or (table < 0).any() or not table.sum() > 0:
         raise PriorError("the joint law must have finite entries of at least 0, and one above it")
     total = table.sum()
     if abs(total - 1) > SUM_TOLERANCE and (table != np.floor(table)).any():
         raise PriorError(f"the joint law sums to {total:.12g}, not to 1: divide it by that, or give counts")
     for axis in range(table.ndim):
-        others = tuple(other for other in range(table.ndim) if other != axis)
-        empty = np.flatnonzero(table.sum(axis=others) == 0)
+        empty = np.flatnonzero(marginal(table, axis) == 0)
         if empty.size:
             raise PriorError(f"letter {int(empty[0])} of attribute {axis} never occurs: leave it out")
     return np.asarray(table / total)
 
 
-def _by_label(joint: Any, parts: list[Mechanism]) -> FloatArray:
-    """The joint law as an array with an axis for each mechanism, in the order of its inputs."""
-    if isinstance(joint, Mapping):
-        table = np.zeros([len(part.inputs) for part in parts])
-        for letters, count in joint.items():
-            if not isinstance(letters, tuple) or len(letters) != len(parts):
-                raise MechanismError(f"the key {letters!r} is no tuple of {len(parts)} letters")
-            places = [
-                places_of([letter], part.inputs, f"the tuple {letters!r}", MechanismError)[0]
-                for letter, part in zip(letters, parts, strict=True)
-            ]
-            table[tuple(places)] = count
-        return table
-    if opened(joint) is not None:
-        found = labelled(joint, "the joint law", MechanismError)
-        for axis, part in enumerate(parts[:2]):
-            found = found.along(axis, part.inputs, MechanismError, absent=0)
-        return float_array(found.values, 2, "the joint law", PriorError)
-    try:
-        return np.array(joint, dtype=float)
-    except (TypeError, ValueError) as cause:
-        raise PriorError(f"the joint law must be numbers in a regular array: {cause}") from None
+def marginal(law: NDArray[Any], axis: int) -> NDArray[Any]:
+    """The sums along all axes of a joint law, or of counts, but one."""
+    return np.asarray(law.sum(axis=tuple(other for other in range(law.ndim) if other != axis)))
 
 
 def through(law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int] | None = None) -> FloatArray:
@@ -147,16 +134,11 @@ def through(law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int]
     return law
 
 
-def _level_about(
-    law: FloatArray, matrices: list[FloatArray], axis: int, everything: FloatArray | None = None
-) -> float:
+def _level_about(law: FloatArray, matrices: list[FloatArray], axis: int, everything: FloatArray) -> float:
     """The level of all releases about one attribute."""
-    if everything is None:
-        everything = through(law, matrices)
     others = [other for other in range(law.ndim) if other != axis]
-    marginal = law.sum(axis=tuple(others))
     given = np.moveaxis(through(law, matrices, others), axis, 0)
-    given = given / marginal.reshape(-1, *[1] * len(others))
+    given = given / marginal(law, axis).reshape(-1, *[1] * len(others))
     below = np.moveaxis(everything, axis, 0)
     best = 0.0
     for y in range(below.shape[0]):

@@ -194,8 +194,11 @@ class BatchRelease:
 
     def array(self, arrays: Sequence[Any], *place: object) -> Any:
         """The array that is released of the arrays of its columns."""
+        import pyarrow
+
         whole = [one.combine_chunks() if hasattr(one, "combine_chunks") else one for one in arrays]
-        return self._written(self._alone, Batch(whole, len(whole[0]), 0, text=False), place)[0]
+        names = list(self.releases[0].columns)
+        return self(pyarrow.RecordBatch.from_arrays(whole, names=names), *place).column(0)
 
     @property
     def array_type(self) -> Any:
@@ -216,50 +219,50 @@ class BatchRelease:
         import pyarrow
 
         table, schema = self._at_work(batch.schema)
-        arrays = self._written(table, Batch(batch.columns, batch.num_rows, 0, text=False), place)
-        return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
+        rows = Batch(batch.columns, batch.num_rows, 0, text=False)
+        codes = table.codes(rows)
+        bits: list[RandomBits] = [SystemBits()] * len(codes)
+        if self.key is not None:
+            if not place:
+                raise InputError("a key draws the same at one place: say which place the batch has")
+            letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
+            # of its own for each mechanism, so that two columns share none
+            bits = [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
+        kept, drawn = table.drawn(codes, bits)
+        return pyarrow.RecordBatch.from_arrays(table.written(rows, kept, drawn, typed=True), schema=schema)
 
     def schema(self, schema: Any) -> Any:
         """The schema of what is released of batches with one."""
         return self._at_work(schema)[1]
 
-    def _written(self, table: ColumnsAtWork, batch: Batch, place: tuple[object, ...]) -> list[Any]:
-        codes = table.codes(batch)
-        kept, drawn = table.drawn(codes, self._bits(codes, place))
-        return table.written(batch, kept, drawn, typed=True)
-
-    def _bits(self, codes: Sequence[IntArray], place: tuple[object, ...]) -> list[RandomBits]:
-        """The bits of each mechanism: of its own, so that two columns share none."""
-        if self.key is None:
-            return [SystemBits()] * len(codes)
-        if not place:
-            raise InputError("a key draws the same at one place: say which place the batch has")
-        letters = hashlib.sha256(b"".join(code.tobytes() for code in codes)).hexdigest()
-        return [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
-
     def _at_work(self, schema: Any) -> tuple[ColumnsAtWork, Any]:
         """The mechanisms on batches with a schema, and the schema of what they release."""
+        import pyarrow
+
         if schema not in self._tables:
-            table = self._table(schema.names)
-            self._tables[schema] = table, _released_schema(table.columns, schema)
+            kept, dropped = self.keep, self.drop_missing
+            table = ColumnsAtWork(
+                self.releases, schema.names, "the batch", typed=True, keep=kept, drop_missing=dropped
+            )
+            for column in table.columns:
+                check_text(column, "a column of mixed kinds")
+            self._tables[schema] = (
+                table,
+                pyarrow.schema(
+                    schema.field(column.place)
+                    if column.place is not None
+                    else pyarrow.field(column.name, column.values.type)
+                    for column in table.columns
+                ),
+            )
         return self._tables[schema]
-
-    def _table(self, names: Sequence[str]) -> ColumnsAtWork:
-        kept, dropped = self.keep, self.drop_missing
-        return ColumnsAtWork(self.releases, names, "the batch", typed=True, keep=kept, drop_missing=dropped)
-
-    @cached_property
-    def _alone(self) -> ColumnsAtWork:
-        """The one mechanism of `of_arrays`."""
-        return self._table(self.releases[0].columns)
 
     @cached_property
     def _tables(self) -> dict[Any, tuple[ColumnsAtWork, Any]]:
         return {}
 
     def __getstate__(self) -> dict[str, Any]:
-        made = ("_tables", "_alone")
-        return {name: value for name, value in self.__dict__.items() if name not in made}
+        return {name: value for name, value in self.__dict__.items() if name != "_tables"}
 
 
 def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:
@@ -299,17 +302,6 @@ def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechani
     return Mechanism(matrix, inputs, list(outputs.values()))
 
 
-def _released_schema(columns: Sequence[OutputColumn], schema: Any) -> Any:
-    import pyarrow
-
-    for column in columns:
-        check_text(column, "a column of mixed kinds")
-    return pyarrow.schema(
-        pyarrow.field(column.name, column.values.type) if column.place is None else schema.field(column.place)
-        for column in columns
-    )
-
-
 class _Step:
     """One mechanism at work on its columns."""
 
@@ -329,13 +321,17 @@ class _Step:
         return np.asarray(rows[codes])
 
     def _row_of(self, value: tuple[Any, ...]) -> int:
-        """The same as `_row`, remembered by value and type, for True is equal to 1."""
+        """The row of a value, which is remembered by value and type, for True is equal to 1."""
         key = (value, *map(type, value))
-        if (row := self._rows.get(key)) is None:
-            row = self._row(value)
-            if row >= 0:
-                self._rows[key] = row
-        return row
+        if key in self._rows:
+            return self._rows[key]
+        filled = with_letter(value)
+        row = self._known.get(label_key(filled))
+        if row is None:
+            row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
+        if row >= 0:
+            self._rows[key] = row
+        return _LEFT_OUT if row == _UNKNOWN and self._drop_missing and None in value else row
 
     def refuse(self, batch: Batch, row: int) -> NoReturn:
         """Raise for a row whose value is no input."""
@@ -348,13 +344,6 @@ class _Step:
             f"whose inputs are {few(self.release.mechanism.inputs)}"
             + (": say --missing drop to leave such rows out" if None in value else "")
         )
-
-    def _row(self, value: tuple[Any, ...]) -> int:
-        filled = with_letter(value)
-        row = self._known.get(label_key(filled))
-        if row is None:
-            row = self._known.get(tuple(map(str, filled)), _UNKNOWN)
-        return _LEFT_OUT if row == _UNKNOWN and self._drop_missing and None in value else row
 
 
 _LEFT_OUT, _UNKNOWN = -1, -2

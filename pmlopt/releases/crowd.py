@@ -20,8 +20,7 @@ from pmlopt.data.mechanism import Mechanism, letters_at
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, generator, random_bits
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
-from pmlopt.releases.belief import budgets
-from pmlopt.releases.belief_bounds import BoundedBelief
+from pmlopt.releases.belief import BoundedBelief, budgets
 from pmlopt.releases.stored import held_alone, read_arrays, write_arrays
 from pmlopt.releases.stream import Declared, Stream
 
@@ -223,11 +222,10 @@ class Crowd:
         now = self._histories
         if isinstance(states, Mapping):
             known = set(self.names)
-            unknown = next((who for who in states if who not in known), None)
-            missing = next((who for who in self.names if who not in states), None)
-            if len(states) != self.people or missing is not None:
-                wrong = f"{missing!r} has no state" if unknown is None else f"{unknown!r} is none of them"
-                raise MechanismError(f"{wrong}: give the state of each of the people of the crowd")
+            wrong = [f"{who!r} is none of them" for who in states if who not in known]
+            wrong += [f"{who!r} has no state" for who in self.names if who not in states]
+            if wrong:
+                raise MechanismError(f"{wrong[0]}: give the state of each of the people of the crowd")
             told = self.release([states[who] for who in self.names], seed)
             return dict(zip(self.names, told.tolist(), strict=True))
         rows = np.asarray(letters_at(self.chain.labels, states))
@@ -243,7 +241,11 @@ class Crowd:
                 "outputs"
             )
         plan = self._planned()
-        columns = self._drawn(plan, rows, seed)
+        own, (designs, n, _), bits = plan.group[now.place], plan.matrices.shape, random_bits(seed)
+        # from the design with the history's chance, else from the law of its outputs
+        coins = (bits.words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[now.place]
+        every = RowSampler(np.vstack([*plan.matrices, plan.laws]))
+        columns = every.draw(np.where(coins, own * n + rows, designs * n + own), bits)
         width = len(self._first.outputs)
         keys, place = np.unique(now.place * width + columns, return_inverse=True)
         before, told = np.divmod(keys, width)
@@ -327,7 +329,7 @@ class Crowd:
             >>> Crowd.load(path).history(0) == (outputs[0],)
             True
         """
-        with held_alone(path, cls.load, lambda crowd: crowd.time) as crowd:
+        with held_alone(path, cls, lambda crowd: crowd.time) as crowd:
             yield crowd
 
     # ------------------------------------------------------------ the next release
@@ -414,14 +416,6 @@ class Crowd:
                     most = np.where(above > 0, room / (above + room), 1.0).min(axis=(1, 2))
                 shares[rows] = np.where(most < 1, np.maximum(most, 0.0) * SURE, 1.0)
         return np.floor(shares * 2.0**53) / 2.0**53
-
-    def _drawn(self, plan: _Plan, rows: IntArray, seed: Seed) -> IntArray:
-        """(people,) outputs: from the design with the history's chance, else from the law of its outputs."""
-        place, (designs, n, _), bits = self._histories.place, plan.matrices.shape, random_bits(seed)
-        own = plan.group[place]
-        coins = (bits.words(self.people) >> np.uint64(11)).astype(float) * 2.0**-53 < plan.shares[place]
-        every = np.vstack([*plan.matrices, plan.laws])
-        return RowSampler(every).draw(np.where(coins, own * n + rows, designs * n + own), bits)
 
     def _moved(self, before: IntArray, emits: FloatArray, place: IntArray) -> _Histories:
         """The histories after these chances of the outputs in each state, before the next release."""

@@ -7,7 +7,7 @@ import json
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -99,7 +99,9 @@ def apply_folder(
     work = _Work(tuple(releases), tuple(stay), drop_missing, new_key(seed))
     identity = work.identity(sources, seed)
     with _draft(target, beside or target, identity) as draft:
-        draft.make_room(sources)
+        for folder in {Path(name).parent for name in sources}:
+            (draft.run / folder).mkdir(parents=True, exist_ok=True)
+            (draft.whole / folder).mkdir(parents=True, exist_ok=True)
         for name, done in _finish(work, sources, draft, executor):
             draft.keep(name, done)
             if progress is not None:
@@ -190,20 +192,14 @@ class _Draft:
                 shutil.rmtree(path)
         self.whole.mkdir(parents=True, exist_ok=True)
         lines = [identity, *({"file": name, **asdict(one)} for name, one in self.finished.items())]
-        files.write_whole(place / _JOURNAL, "".join(map(_line, lines)).encode())
-
-    def make_room(self, names: Iterable[str]) -> None:
-        """Make the folders of files."""
-        for folder in {Path(name).parent for name in names}:
-            (self.run / folder).mkdir(parents=True, exist_ok=True)
-            (self.whole / folder).mkdir(parents=True, exist_ok=True)
+        files.write_whole(place / _JOURNAL, "".join(json.dumps(line) + "\n" for line in lines).encode())
 
     def keep(self, name: str, done: FinishedFile) -> None:
         """Move a file to the finished ones, on the disk before this returns."""
         files.rename(self.run / name, self.whole / name)
         self.finished[name] = done
         with (self.place / _JOURNAL).open("a", encoding="utf-8") as stream:
-            stream.write(_line({"file": name, **asdict(done)}))
+            stream.write(json.dumps({"file": name, **asdict(done)}) + "\n")
             stream.flush()
             os.fsync(stream.fileno())
 
@@ -244,7 +240,3 @@ def _draft(
             shutil.rmtree(draft.run if draft.finished else place, ignore_errors=True)
             raise
         shutil.rmtree(place)
-
-
-def _line(content: Mapping[str, Any]) -> str:
-    return json.dumps(content) + "\n"

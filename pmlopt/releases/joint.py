@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import product
+from typing import cast
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, places_of
+from pmlopt.core.arrays import FloatArray, Label, places_of
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
-from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError
 from pmlopt.measures import information_density, leakage_level, pointwise_leakage
 from pmlopt.measures.leakage import log_sum
@@ -46,7 +47,7 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
     """
     parts = same_secret(mechanisms)
     matrix = product_of_rows([part.matrix for part in parts])
-    return Mechanism(matrix, common_inputs(parts), product_labels([part.outputs for part in parts]))
+    return Mechanism(matrix, common_inputs(parts), list(product(*(part.outputs for part in parts))))
 
 
 def product_of_rows(matrices: Sequence[FloatArray]) -> FloatArray:
@@ -90,7 +91,7 @@ def compose_attributes(
     """
     parts = listed(mechanisms)
     check_size(math.prod(len(part.inputs) for part in parts))
-    tuples = product_labels([part.inputs for part in parts]) if letters is None else tuple(letters)
+    tuples = list(product(*(part.inputs for part in parts))) if letters is None else list(letters)
     odd = [one for one in tuples if not isinstance(one, tuple) or len(one) != len(parts)]
     if odd or not tuples:
         shown = f"{odd[0]!r} is no tuple" if odd else "there is none"
@@ -100,7 +101,7 @@ def compose_attributes(
         for k, part in enumerate(parts)
     ]
     matrix = product_of_rows([part.matrix[rows] for part, rows in zip(parts, own, strict=True)])
-    return Mechanism(matrix, tuples, product_labels([part.outputs for part in parts]))
+    return Mechanism(matrix, tuples, list(product(*(part.outputs for part in parts))))
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> lis
     leakages = pointwise_leakage(p, whole)
     letters = information_density(p, whole).argmax(axis=0)
     return [
-        JointOutcome(_tuple_of(whole.outputs[y]), p.labels[letters[y]], float(leakages[y]))
+        JointOutcome(cast("tuple[Label, ...]", whole.outputs[y]), p.labels[letters[y]], float(leakages[y]))
         for y in np.argsort(-leakages, kind="stable")
         if whole.support[y]
     ]
@@ -221,16 +222,14 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
     p = paired(prior, parts[0])[0]
     levels = [leakage_level(p, parts[0])]
     for count, part in enumerate(parts[1:], start=1):
-        before = compose(parts[:count])
-        levels.append(max(_level_after(p, before.matrix[:, y], part) for y in np.flatnonzero(before.support)))
+        before, found = compose(parts[:count]), []
+        for column in before.matrix[:, before.support].T:  # the level under the posterior of its outcome
+            left = column > 0
+            weights = p.pmf[left] * (column[left] / column.max())
+            posterior, nothing = weights / weights.sum(), np.zeros((1, len(weights)))
+            found.append(float(levels_after(posterior, nothing, part.matrix[left])[0]))
+        levels.append(max(found))
     return math.fsum(levels)
-
-
-def _level_after(prior: Prior, column: FloatArray, mechanism: Mechanism) -> float:
-    """The level of a mechanism under the posterior of an outcome with this column."""
-    left = column > 0
-    weights = prior.pmf[left] * (column[left] / column.max())
-    return float(levels_after(weights / weights.sum(), np.zeros((1, left.sum())), mechanism.matrix[left])[0])
 
 
 def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
@@ -263,14 +262,6 @@ def common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
     return from_person[0] if from_person else parts[0].inputs
 
 
-def product_labels(sides: Sequence[tuple[Label, ...]]) -> list[tuple[Label, ...]]:
-    """All tuples with a label from each side; the last one changes fastest."""
-    found: list[tuple[Label, ...]] = [()]
-    for side in sides:
-        found = [(*before, label) for before in found for label in side]
-    return found
-
-
 def check_size(entries: int) -> None:
     """Raise where a product would fill the memory."""
     if entries > LARGEST_PRODUCT:
@@ -278,11 +269,6 @@ def check_size(entries: int) -> None:
             f"the product has {entries} entries, more than {LARGEST_PRODUCT}: compose fewer mechanisms, or "
             "ask for `joint_level`, which lists no products"
         )
-
-
-def _tuple_of(label: Label) -> tuple[Label, ...]:
-    assert isinstance(label, tuple)
-    return label
 
 
 MOST_CANDIDATES = 100_000
@@ -314,7 +300,8 @@ class OutcomeSearch:
         least = np.zeros((len(law), len(law)))
         self.ahead = [least]  # of the mechanisms after each place
         for logs in reversed(self.logs):
-            least = least + _least_ratios(logs)
+            # (x, x') the least `log P[x',y] / P[x,y]` over the outputs y that x can emit
+            least = least + [(logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs]
             self.ahead.insert(0, least)
 
     def run(self) -> tuple[float, int, tuple[int, ...]]:
@@ -323,7 +310,15 @@ class OutcomeSearch:
         columns = np.zeros((1, len(self.law)))
         choices = np.zeros((1, 0), dtype=int)
         for place, logs in enumerate(self.logs):
-            columns, choices = self._extended(columns, choices, logs, self.repeats[place])
+            # each choice with each output of the next mechanism, those that are possible
+            after = np.arange(logs.shape[1])
+            allowed = np.ones((len(choices), len(after)), dtype=bool)
+            rows, outputs = np.nonzero(after >= choices[:, -1:] if self.repeats[place] else allowed)
+            grown = columns[rows] + logs.T[outputs]
+            peaks = grown.max(axis=1, keepdims=True)
+            possible = peaks[:, 0] > -np.inf
+            columns = grown[possible] - peaks[possible]
+            choices = np.column_stack([choices[rows], outputs])[possible]
             keep = self._bounds(columns, self.ahead[place + 1]) > best[0]
             columns, choices = columns[keep], choices[keep]
             if len(choices) > MOST_CANDIDATES:
@@ -338,19 +333,6 @@ class OutcomeSearch:
             if leakages[top] > best[0]:
                 best = (float(leakages[top]), int(columns[top].argmax()), tuple(choices[top].tolist()))
         return best
-
-    def _extended(
-        self, columns: FloatArray, choices: IntArray, logs: FloatArray, repeats: bool
-    ) -> tuple[FloatArray, IntArray]:
-        """Each choice with each output of the next mechanism, those that are possible."""
-        after = np.arange(logs.shape[1])
-        allowed = (after >= choices[:, -1:]) if repeats else np.ones((len(choices), len(after)), dtype=bool)
-        rows, outputs = np.nonzero(allowed)
-        grown = columns[rows] + logs.T[outputs]
-        peaks = grown.max(axis=1, keepdims=True)
-        possible = peaks[:, 0] > -np.inf
-        grown = grown[possible] - peaks[possible]
-        return grown, np.column_stack([choices[rows], outputs])[possible]
 
     def _bounds(self, columns: FloatArray, ahead: FloatArray) -> FloatArray:
         """What no outcome with these first outputs exceeds."""
@@ -398,11 +380,6 @@ class OutcomeSearch:
         return found
 
 
-def _least_ratios(logs: FloatArray) -> FloatArray:
-    """(x, x') the least `log P[x',y] / P[x,y]` over the outputs y that x can emit."""
-    return np.array([(logs[:, own > -np.inf] - own[own > -np.inf]).min(axis=1) for own in logs])
-
-
 def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
     """The mechanism of pairs: two columns released independently, or one released and one left clear.
 
@@ -427,14 +404,8 @@ def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label
         array([[0.35, 0.15],
                [0.15, 0.35]])
     """
-    return compose_attributes([as_mechanism(first), _clear_or_released(second)])
-
-
-def _clear_or_released(column: MechanismLike | Sequence[Label]) -> Mechanism:
-    """A mechanism as it is; of labels the one that releases each as it is."""
-    if isinstance(column, Mechanism | str) or not isinstance(column, Iterable):
-        return as_mechanism(column)
-    names: tuple[Any, ...] = tuple(column)
-    if not all(isinstance(name, Hashable) for name in names):  # rows of a matrix
-        return as_mechanism(column)  # type: ignore[arg-type]
-    return Mechanism(np.eye(len(names)), names, names)
+    if isinstance(second, Iterable) and not isinstance(second, Mechanism | str):
+        names = tuple(second)
+        if all(isinstance(name, Hashable) for name in names):  # no rows of a matrix
+            second = Mechanism(np.eye(len(names)), names, names)  # releases each as it is
+    return compose_attributes([as_mechanism(first), as_mechanism(second)])  # type: ignore[arg-type]

@@ -22,12 +22,14 @@ from pmlopt.core.arrays import (
     few,
     label_key,
     nonnegative,
+    places_of,
     subset_of,
     whole,
 )
 from pmlopt.core.display import things
-from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, letters_at
+from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.tables.labelled import column
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.privacy import PML, RenyiPML
@@ -43,116 +45,6 @@ from pmlopt.releases.ledger_file import (
     log_lifts,
 )
 from pmlopt.releases.stored import written_digest
-
-
-class StoredLedger:
-    """What a ledger does with files.
-
-    Attributes:
-        finished: the files that `open` published, of a release that was interrupted before it could.
-    """
-
-    finished: tuple[str, ...] = ()
-
-    def __init__(self, state: LedgerState) -> None:
-        self._state = state
-        self._seen: dict[Path, str | None] = {}
-
-    def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-        """Give a file or folder with what was recorded its name when the ledger is saved: both, or neither.
-
-        The ledger is written first, with the release and both names, and then the draft is renamed. A process
-        that is killed before the ledger is on the disk has published and recorded nothing; after that the
-        release counts, and `open` and `save` rename the draft where it has not been renamed yet.
-
-        Args:
-            draft: a file or folder that nobody else has seen; it must be on the disk (`os.fsync`).
-            target: its name once it is published, in the same folder, where nothing is yet.
-
-        Raises:
-            FileFormatError: the draft is not there, the target is, or their folders differ.
-        """
-        source, name = Path(draft).resolve(), Path(target).resolve()
-        if source.parent != name.parent or not source.exists():
-            raise FileFormatError(f"{draft}: is not in the folder of {target}: nothing can be published")
-        check_new(name)
-        pair = (str(source), str(name))
-        self._state = replace(self._state, publishing=(*self._state.publishing, pair))
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger to an NPZ file, whole or not at all, with a digest of all that it holds.
-
-        It is written over nothing but the file that this ledger was read from, or was written to before; two
-        processes that each read, record and save a file are served by `open`.
-
-        Raises:
-            FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
-                read, or what was to be published is not there.
-        """
-        files.ending_of(path, (".npz",))
-        with files.alone(path):
-            self._write(path)
-
-    @classmethod
-    @contextmanager
-    def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Read a ledger, and write it when the block ends; nobody else who asks writes it meanwhile.
-
-        An exception leaves the file as it was. Another writer is waited for, up to a minute.
-
-        Raises:
-            FileFormatError: as `load` and `save`, or another process keeps writing the file.
-
-        Examples:
-            >>> import tempfile
-            >>> from pmlopt import Ledger
-            >>> path = Path(tempfile.mkdtemp()) / "ledger.npz"
-            >>> Ledger([0.5, 0.5]).save(path)
-            >>> with Ledger.open(path) as ledger:
-            ...     ledger.record([[0.75, 0.25], [0.25, 0.75]], [0])
-            >>> Ledger.load(path).releases
-            1
-        """
-        files.ending_of(path, (".npz",))
-        with files.alone(path):
-            ledger = cls.load(path)
-            if ledger._state.publishing:
-                ledger.finished = tuple(target for _, target in ledger._state.publishing)
-                ledger._write(path)
-            before = ledger._state
-            yield ledger
-            if ledger._state is not before:
-                ledger._write(path)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Self:
-        """Read a ledger, and refuse a file that was cut short or changed.
-
-        The digest finds what went wrong by accident, and no forgery: whoever changes a file on purpose may
-        write a new digest.
-
-        Raises:
-            FileFormatError: the file is not there, no ledger, cut short or changed.
-        """
-        state, digest = ledger_file.read(path)
-        ledger = cls.__new__(cls)
-        ledger._state, ledger._seen = state, {Path(path).resolve(): digest}
-        return ledger
-
-    def _write(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger, and then publish what is to be: its names are in the file until that is done."""
-        place = Path(path).resolve()
-        if written_digest(place) != self._seen.get(place):
-            raise FileFormatError(
-                f"{path}: is not what this ledger was read from: another release may be recorded in it; read "
-                "it again and record in that (`Ledger.open` does both), or give another name"
-            )
-        self._seen[place] = ledger_file.write(place, self._state)
-        if self._state.publishing:
-            for draft, target in self._state.publishing:
-                _published(path, Path(draft), Path(target))
-            self._state = replace(self._state, publishing=())
-            self._seen[place] = ledger_file.write(place, self._state)
 
 
 def check_new(target: Path) -> None:
@@ -185,7 +77,7 @@ TOTAL_ROUNDING = 1e-13
 """Nats, or a share of a total above 1: what rounding may add to a total that a release uses up."""
 
 
-class Ledger(StoredLedger):
+class Ledger:
     """How much all releases on each of many people have leaked, and what a total leaves for the next one.
 
     After the outcomes y_1, ..., y_t the information density `i(x; y_1..y_t) = log post[x] / p[x]` of a letter
@@ -203,6 +95,9 @@ class Ledger(StoredLedger):
         people: how many, named 0, 1, ..., people - 1.
         total: the level in nats that no person may exceed, whatever the outcome; a release that may break it
             is refused. Without one, nothing is refused.
+
+    Attributes:
+        finished: the files that `open` published, of a release that was interrupted before it could.
 
     Raises:
         PrivacyError: the number of people is none, or the total is negative.
@@ -223,11 +118,14 @@ class Ledger(StoredLedger):
         total of 0.587787: design it for `requirement(person=0)` under `prior(0)`
     """
 
+    finished: tuple[str, ...] = ()
+
     def __init__(self, prior: PriorLike, people: int = 1, total: float | None = None) -> None:
         first = as_prior(prior)
         count = whole(people, "the number of people", PrivacyError)
         most = None if total is None else nonnegative(total, "the total", PrivacyError)
-        super().__init__(LedgerState(first, most, Histories.begun(first.size, count)))
+        self._state = LedgerState(first, most, Histories.begun(first.size, count))
+        self._seen: dict[Path, str | None] = {}
 
     @property
     def initial(self) -> Prior:
@@ -566,32 +464,112 @@ class Ledger(StoredLedger):
             return None
         return int(rows[worst]), float(after[worst])
 
+    # ------------------------------------------------------------ files
+
+    def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
+        """Give a file or folder with what was recorded its name when the ledger is saved: both, or neither.
+
+        The ledger is written first, with the release and both names, and then the draft is renamed. A process
+        that is killed before the ledger is on the disk has published and recorded nothing; after that the
+        release counts, and `open` and `save` rename the draft where it has not been renamed yet.
+
+        Args:
+            draft: a file or folder that nobody else has seen; it must be on the disk (`os.fsync`).
+            target: its name once it is published, in the same folder, where nothing is yet.
+
+        Raises:
+            FileFormatError: the draft is not there, the target is, or their folders differ.
+        """
+        source, name = Path(draft).resolve(), Path(target).resolve()
+        if source.parent != name.parent or not source.exists():
+            raise FileFormatError(f"{draft}: is not in the folder of {target}: nothing can be published")
+        check_new(name)
+        pair = (str(source), str(name))
+        self._state = replace(self._state, publishing=(*self._state.publishing, pair))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger to an NPZ file, whole or not at all, with a digest of all that it holds.
+
+        It is written over nothing but the file that this ledger was read from, or was written to before; two
+        processes that each read, record and save a file are served by `open`.
+
+        Raises:
+            FileFormatError: the file cannot be written, its ending is not .npz, it is not the one that was
+                read, or what was to be published is not there.
+        """
+        files.ending_of(path, (".npz",))
+        with files.alone(path):
+            self._write(path)
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
+        """Read a ledger, and write it when the block ends; nobody else who asks writes it meanwhile.
+
+        An exception leaves the file as it was. Another writer is waited for, up to a minute.
+
+        Raises:
+            FileFormatError: as `load` and `save`, or another process keeps writing the file.
+
+        Examples:
+            >>> import tempfile
+            >>> from pmlopt import Ledger
+            >>> path = Path(tempfile.mkdtemp()) / "ledger.npz"
+            >>> Ledger([0.5, 0.5]).save(path)
+            >>> with Ledger.open(path) as ledger:
+            ...     ledger.record([[0.75, 0.25], [0.25, 0.75]], [0])
+            >>> Ledger.load(path).releases
+            1
+        """
+        files.ending_of(path, (".npz",))
+        with files.alone(path):
+            ledger = cls.load(path)
+            if ledger._state.publishing:
+                ledger.finished = tuple(target for _, target in ledger._state.publishing)
+                ledger._write(path)
+            before = ledger._state
+            yield ledger
+            if ledger._state is not before:
+                ledger._write(path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Self:
+        """Read a ledger, and refuse a file that was cut short or changed.
+
+        The digest finds what went wrong by accident, and no forgery: whoever changes a file on purpose may
+        write a new digest.
+
+        Raises:
+            FileFormatError: the file is not there, no ledger, cut short or changed.
+        """
+        state, digest = ledger_file.read(path)
+        ledger = cls.__new__(cls)
+        ledger._state, ledger._seen = state, {Path(path).resolve(): digest}
+        return ledger
+
+    def _write(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger, and then publish what is to be: its names are in the file until that is done."""
+        place = Path(path).resolve()
+        if written_digest(place) != self._seen.get(place):
+            raise FileFormatError(
+                f"{path}: is not what this ledger was read from: another release may be recorded in it; read "
+                "it again and record in that (`Ledger.open` does both), or give another name"
+            )
+        self._seen[place] = ledger_file.write(place, self._state)
+        if self._state.publishing:
+            for draft, target in self._state.publishing:
+                _published(path, Path(draft), Path(target))
+            self._state = replace(self._state, publishing=())
+            self._seen[place] = ledger_file.write(place, self._state)
+
 
 def _columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
-    """The place of each outcome among the outputs."""
-    if isinstance(outcomes, str | bytes) or not isinstance(outcomes, Iterable):
-        raise MechanismError(f"the outcomes are {outcomes!r}: give a list of labels, one for each person")
-    if isinstance(outcomes, np.ndarray):
-        if outcomes.dtype.kind in "iu" and isinstance(mechanism.outputs, Positions) and outcomes.ndim == 1:
-            off = outcomes[(outcomes < 0) | (outcomes >= len(mechanism.outputs))]
-            if off.size:
-                raise MechanismError(
-                    f"the outcome {off[0]} is not an output, 0 to {len(mechanism.outputs) - 1}"
-                )
-            return outcomes.astype(np.int64)
-        outcomes = outcomes.tolist()
-    try:
-        return letters_at(mechanism.outputs, outcomes)
-    except MechanismError:
-        known = set(mechanism.outputs)
-        wrong = next((label for label in outcomes if not _known(label, known)), None)
-        raise MechanismError(
-            f"the outcome {wrong!r} is not an output of the mechanism: they are {few(mechanism.outputs)}"
-        ) from None
-
-
-def _known(label: Any, known: set[Label]) -> bool:
-    try:
-        return label in known
-    except TypeError:
-        return False
+    """The place of each outcome among the outputs; numbers of outputs without labels are read at once."""
+    if (
+        isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
+        and isinstance(mechanism.outputs, Positions)
+        and ((outcomes >= 0) & (outcomes < len(mechanism.outputs))).all()
+    ):  # fmt: skip
+        return outcomes.astype(np.int64)
+    given = column(outcomes, "the outcomes", MechanismError, missing=True)
+    return np.array(places_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64)

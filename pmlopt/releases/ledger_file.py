@@ -108,7 +108,23 @@ def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -
         log_matrix = np.log(matrix)
     for start in range(0, len(likelihoods), CHUNK):
         block = likelihoods[start : start + CHUNK]
-        found[start : start + CHUNK] = _block_after(law, block, matrix, log_matrix)
+        shares = np.exp(block)
+        masses = (shares * law) @ matrix  # (K, M)
+        by_letter = np.ascontiguousarray(shares.T)
+        best, scratch = np.zeros(len(block)), np.empty(len(block))
+        for y in range(matrix.shape[1]):
+            peaks = np.zeros(len(block))
+            for x in np.flatnonzero(matrix[:, y]):
+                np.maximum(peaks, np.multiply(by_letter[x], matrix[x, y], out=scratch), out=peaks)
+            mass = masses[:, y]
+            rare = mass < SMALLEST_MASS
+            np.maximum(best, np.divide(peaks, mass, out=scratch, where=~rare), out=best, where=~rare)
+            if rare.any():  # in logarithms up to the end
+                terms = block[rare] + log_matrix[:, y]
+                with np.errstate(invalid="ignore"):
+                    lifts = np.exp(terms.max(axis=1) - log_sum(terms + np.log(law), axis=1)[:, 0])
+                best[rare] = np.fmax(best[rare], lifts)  # NaN where the outcome cannot come
+        found[start : start + CHUNK] = np.log(best)
     return found
 
 
@@ -129,35 +145,6 @@ def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
     lowest = all_logs.min(axis=1, where=possible, initial=0.0)
     varied = ((columns != peaks) & possible).any(axis=1)
     return logs, np.where(varied, -3 * EPS * lowest, 0.0)
-
-
-def _block_after(
-    law: FloatArray, block: FloatArray, matrix: FloatArray, log_matrix: FloatArray
-) -> FloatArray:
-    shares = np.exp(block)
-    masses = (shares * law) @ matrix  # (K, M)
-    by_letter = np.ascontiguousarray(shares.T)
-    best = np.zeros(len(block))
-    scratch = np.empty(len(block))
-    for y in range(matrix.shape[1]):
-        peaks = np.zeros(len(block))
-        for x in np.flatnonzero(matrix[:, y]):
-            np.maximum(peaks, np.multiply(by_letter[x], matrix[x, y], out=scratch), out=peaks)
-        mass = masses[:, y]
-        rare = mass < SMALLEST_MASS
-        np.maximum(best, np.divide(peaks, mass, out=scratch, where=~rare), out=best, where=~rare)
-        if rare.any():
-            best[rare] = np.maximum(best[rare], _rare_lifts(law, block[rare] + log_matrix[:, y]))
-    return np.asarray(np.log(best))
-
-
-def _rare_lifts(law: FloatArray, grown: FloatArray) -> FloatArray:
-    """The largest lift after an outcome, in logarithms up to the end; 0 where it cannot come."""
-    found = np.zeros(len(grown))
-    possible = grown.max(axis=1) > -np.inf
-    terms = grown[possible]
-    found[possible] = np.exp(terms.max(axis=1) - log_sum(terms + np.log(law), axis=1)[:, 0])
-    return found
 
 
 def _distinct(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:

@@ -9,7 +9,7 @@ import numpy as np
 from pmlopt.core.arrays import IntArray, few, label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.reading import Batch, Table, column_place, texts_in
+from pmlopt.data.tables.reading import Batch, Table, column_place
 from pmlopt.errors import InputError, MechanismError
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import compose_attributes
@@ -92,12 +92,3 @@ def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise InputError(f"the column {who!r}: {text!r} is no number of a person, 0 and up")
     return [int(text) for text in texts]
-
-
-def levels_planned(
-    book: Ledger, releases: Sequence[ColumnRelease], table: Table, who: str | None
-) -> tuple[bool, float]:
-    """Whether a ledger allows a release for the people in a table, and what a level may come to, in nats."""
-    joint = joint_mechanism(releases, book.initial)
-    people = None if who is None else numbers_of_people(texts_in(table, [who])[0], who)
-    return book.total is None or book.allows(joint, people), book.level_after(joint, people)

@@ -60,22 +60,15 @@ class MeanOfLifts:
         return min(self.first + place * self.step, self.largest)
 
     def excess(self, t: float) -> float:
-        """`E max(0, mean - t)`, or more."""
-        if t >= self.largest:
-            return 0.0
-        place = (t - self.first) / self.step
-        if place < 0:  # the excess falls with slope -1 or less steeply
-            return min(self.largest - t, float(self.excesses[0]) + self.first - t)
-        low = min(int(place), len(self.excesses) - 1)
-        if low == len(self.excesses) - 1:
-            return min(float(self.excesses[-1]), self.largest - t)
-        part = place - low
-        return float((1 - part) * self.excesses[low] + part * self.excesses[low + 1])
+        """`E max(0, mean - t)`, or more: outside of the window what the largest value allows."""
+        low, part = divmod((t - self.first) / self.step, 1.0)
+        if not 0 <= low < len(self.excesses) - 1:
+            return max(self.largest - t, 0.0)
+        before, after = self.excesses[int(low) : int(low) + 2].tolist()
+        return float((1 - part) * before + part * after)
 
     def tail(self, t: float) -> float:
         """`P(mean > t)`, or more: `P(mean' > t - d) + e^(-2 n d^2 / h^2)` for the mean on the grid."""
-        if t >= self.largest:
-            return 0.0
         best = 1.0
         for digits in (0.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0) if self.moved else (math.inf,):
             allowed = 0.0 if math.isinf(digits) else self.moved * math.sqrt(digits / (2 * self.people))
@@ -183,16 +176,9 @@ def _mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfL
     last = float(total[-1])
     above = 0.0 if start + count > people * steps else chernoff_tail(points, masses, people, last / people)
     grown = 1 + 4 * UNIT * count  # the sums' own rounding
-    return MeanOfLifts(
-        low + start * step / people + NEAR * step,
-        step / people,
-        tails * grown,
-        after * grown + above * high,
-        above,
-        high,
-        step if moves else 0.0,
-        people,
-    )
+    first, moved = low + start * step / people + NEAR * step, step if moves else 0.0
+    excesses = after * grown + above * high
+    return MeanOfLifts(first, step / people, tails * grown, excesses, above, high, moved, people)
 
 
 def _on_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArray, FloatArray, bool]:
@@ -383,27 +369,24 @@ def calibrate_shuffled(
     p, target = as_prior(prior), nonnegative(epsilon, "epsilon", PrivacyError)
     high = p.max_leakage if most is None else nonnegative(most, "the largest local level", PrivacyError)
 
-    def within(level: float) -> Mechanism | None:
-        mechanism = as_mechanism(build(level))
-        return mechanism if shuffled_level(p, mechanism, people, delta) <= target else None
+    made: dict[float, Mechanism] = {}
 
-    everything = within(high)
-    if everything is not None:
-        return high, everything
-    low, best, floor = 0.0, None, LEAST_SHARE * high
-    while high - low > LEAST_SHARE * high and (best is not None or high >= floor):
-        middle = (low + high) / 2
-        mechanism = within(middle)
-        if mechanism is None:
-            high = middle
-        else:
-            low, best = middle, mechanism
-    if best is None:
+    def within(level: float) -> bool:
+        made[level] = as_mechanism(build(level))
+        return shuffled_level(p, made[level], people, delta) <= target
+
+    if within(high):
+        return high, made[high]
+    low = LEAST_SHARE * high
+    if not within(low):
         raise PrivacyError(
-            f"a local level of {high:.3g} nats still leaves the histogram above ({target:g}, {delta:g}): ask "
+            f"a local level of {low:.3g} nats still leaves the histogram above ({target:g}, {delta:g}): ask "
             "for more people, a larger epsilon or delta, or a smaller `most`"
         )
-    return low, best
+    while high - low > LEAST_SHARE * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if within(middle) else (low, middle)
+    return low, made[low]
 
 
 def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:

@@ -5,32 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, real
+from pmlopt.core.arrays import FloatArray, positive
 from pmlopt.errors import InputError, PrivacyError, ProgramError
 
 MOST_SOLVES = 500
 """Solves after which a search ends with the gap that it has."""
-
-
-class Answer(Protocol):
-    """What `solve` returns of a design: its value, and the bound that no other betters."""
-
-    @property
-    def value(self) -> float:
-        """Of the mechanism in hand."""
-        ...
-
-    @property
-    def bound(self) -> float:
-        """Of all mechanisms of the level."""
-        ...
-
-
-A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +31,7 @@ class Split:
     levels: tuple[float, ...]
     value: float
     bound: float
-    answers: tuple[Answer | None, ...]
+    answers: tuple[Any, ...]
     solves: int
 
     @property
@@ -58,7 +41,7 @@ class Split:
 
 
 def best_split(
-    solve_at: Sequence[Callable[[float], A]],
+    solve_at: Sequence[Callable[[float], Any]],
     total: float,
     weights: Sequence[float] | None = None,
     maximised: bool = False,
@@ -77,7 +60,7 @@ def best_split(
     reach it are halved.
 
     Args:
-        solve_at: for each release the answer at a level in nats, such as
+        solve_at: for each release the answer at a level in nats, with its `value` and `bound`, such as
             `lambda e: solve(design(prior, PML(e), utility))`; a `ProgramError` at level 0 says that nothing
             can be done there.
         total: the sum of the levels, in nats.
@@ -102,11 +85,13 @@ def best_split(
         >>> sorted(best_split([gain, gain], 2.0, maximised=True).levels)
         [0.0, 2.0]
     """
-    most, shares = real(total, "the total", PrivacyError), _weights(weights, len(solve_at))
-    if most <= 0:
-        raise PrivacyError(f"the total is {most:g}: give a level above 0")
-    unit = math.ulp(most)
-    curves = _curves(solve_at, shares, -1.0 if maximised else 1.0, unit)
+    most, shares = positive(total, "the total", PrivacyError), _weights(weights, len(solve_at))
+    unit, sign = math.ulp(most), -1.0 if maximised else 1.0
+    known: dict[tuple[int, float], _Curve] = {}  # one for all releases that are solved and weighed alike
+    curves = [
+        known.setdefault((id(solve), weight), _Curve(solve, sign * weight, unit))
+        for solve, weight in zip(solve_at, shares.tolist(), strict=True)
+    ]
     for curve in curves:
         for level in (0.0, int(most / unit) // len(curves) * unit, most):
             curve.solved(level)
@@ -119,7 +104,6 @@ def best_split(
             break
         if not _spent(curves, chosen, most) and not _halved(curves, cells):
             break
-    sign = -1.0 if maximised else 1.0
     levels = tuple(float(curve.levels[place]) for curve, place in zip(curves, chosen, strict=True))
     answers = tuple(curve.answers[level] for curve, level in zip(curves, levels, strict=True))
     return Split(levels, sign * value, sign * bound, answers, solves)
@@ -133,10 +117,10 @@ class _Curve:
     multiple up to the total, so that sums of levels are exact as long as they are within it.
     """
 
-    solve_at: Callable[[float], Answer]
+    solve_at: Callable[[float], Any]
     weight: float
     unit: float
-    answers: dict[float, Answer | None] = field(default_factory=dict)
+    answers: dict[float, Any] = field(default_factory=dict)
     levels: FloatArray = field(default_factory=lambda: np.zeros(0))
     values: FloatArray = field(default_factory=lambda: np.zeros(0))
     bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
@@ -152,26 +136,14 @@ class _Curve:
                 raise
             answer = None
         self.answers[level] = answer
-        value, bound = (math.inf, math.inf) if answer is None else (
-            self.weight * answer.value, self.weight * answer.bound
-        )  # fmt: skip
         place = int(np.searchsorted(self.levels, level))
         self.levels = np.insert(self.levels, place, level)
         # a mechanism of a lower level is one of this level, and a bound of a higher level one of this
+        w = self.weight
+        value, bound = (math.inf, math.inf) if answer is None else (w * answer.value, w * answer.bound)
         self.values = np.insert(self.values, place, value)
         self.bounds = np.insert(self.bounds, place, bound)
         return True
-
-
-def _curves(
-    solve_at: Sequence[Callable[[float], Answer]], weights: FloatArray, sign: float, unit: float
-) -> list[_Curve]:
-    """A curve for each release; one for all that are solved and weighed alike."""
-    known: dict[tuple[int, float], _Curve] = {}
-    return [
-        known.setdefault((id(solve), weight), _Curve(solve, sign * weight, unit))
-        for solve, weight in zip(solve_at, weights.tolist(), strict=True)
-    ]
 
 
 def _weights(weights: Sequence[float] | None, count: int) -> FloatArray:
@@ -179,10 +151,9 @@ def _weights(weights: Sequence[float] | None, count: int) -> FloatArray:
         raise InputError("there is no release to split the total over: give at least one")
     if weights is None:
         return np.ones(count)
-    found = np.array([real(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
-    if len(found) != count or not (found > 0).all():
+    if len(weights) != count:
         raise InputError(f"give a positive weight for each of the {count} releases, not {list(weights)!r}")
-    return found
+    return np.array([positive(weight, f"weight {k}", InputError) for k, weight in enumerate(weights)])
 
 
 def _cheapest(choices: Sequence[tuple[FloatArray, FloatArray]], most: float) -> tuple[float, tuple[int, ...]]:

@@ -9,7 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import numpy as np
 
@@ -17,31 +17,17 @@ from pmlopt.core import files
 from pmlopt.errors import FileFormatError
 
 
-class Saved(Protocol):
-    """An account that is kept in a file."""
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the account to a file."""
-
-
-Held = TypeVar("Held", bound=Saved)
-
-
 @contextmanager
-def held_alone(
-    path: str | os.PathLike[str],
-    load: Callable[[str | os.PathLike[str]], Held],
-    state: Callable[[Held], Any],
-) -> Iterator[Held]:
+def held_alone(path: str | os.PathLike[str], kind: type[Any], state: Callable[[Any], Any]) -> Iterator[Any]:
     """Read what a file holds, and write it when the block ends if it has changed; nobody else does meanwhile.
 
     Args:
         path: of the file.
-        load: reads it.
+        kind: the class, whose `load` and `save` read and write it.
         state: what differs once it has changed.
     """
     with files.alone(path):
-        held = load(path)
+        held = kind.load(path)
         before = state(held)
         yield held
         if state(held) != before:

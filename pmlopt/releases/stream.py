@@ -18,8 +18,7 @@ from pmlopt.data.sampling.categorical import Seed, generator
 from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, UtilityLike, as_utility
-from pmlopt.releases.belief import RARE, Asked, Belief, ExactBelief
-from pmlopt.releases.belief_bounds import BoundedBelief
+from pmlopt.releases.belief import RARE, Asked, BoundedBelief, ExactBelief
 
 if TYPE_CHECKING:
     from pmlopt.programs.design_program import Outputs
@@ -122,7 +121,7 @@ class Stream:
                 f"about is {about!r}, and the kernels of the chain are within bounds: for such a chain it is "
                 "'state'"
             )
-        self._belief: Belief = (
+        self._belief: ExactBelief | BoundedBelief = (
             ExactBelief.begun(asked) if chain.over is None else BoundedBelief.begun(chain, privacy.epsilon)
         )
 
@@ -311,11 +310,11 @@ class Stream:
         chance = float(self._belief.law @ emits)
         if chance <= 0:
             raise MechanismError(f"the output {output!r} cannot be: no state that is possible now emits it")
-        told = self._belief.after(emits)
+        self._belief, level, worst = self._belief.after(emits)
         self._released += ((output, emits),)
-        self._levels += (told.level,)
-        self._worst.update(told.worst)
-        self._belief, self._solved = told.belief, None
+        self._levels += (level,)
+        self._worst.update(worst)
+        self._solved = None
 
 
 def next_release(

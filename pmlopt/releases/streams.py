@@ -228,5 +228,5 @@ class Streams:
             >>> Streams.load(path).stream("ann").history == (output,)
             True
         """
-        with held_alone(path, cls.load, lambda many: (len(many._told), dict(many._place))) as many:
+        with held_alone(path, cls, lambda many: (len(many._told), dict(many._place))) as many:
             yield many

@@ -21,8 +21,7 @@ import numpy as np
 
 from pmlopt.core.files import alone, check_target, csv_bytes, ending_of
 from pmlopt.errors import FileFormatError, SweepError
-from pmlopt.sweeps.grid import Points
-from pmlopt.sweeps.table import COLUMNS, ENDINGS, Row, one_line, text_of, value_of
+from pmlopt.sweeps.table import COLUMNS, ENDINGS, Points, Row, as_plain, one_line, text_of, value_of
 
 DEPTH = 30
 """How deep data may be nested: deeper than tables and closures are, and far from the end of a recursion."""
@@ -75,7 +74,7 @@ def _tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
         value: data or a function.
         around: what it is inside of, the outermost first.
     """
-    value = value.item() if isinstance(value, np.generic) else value
+    value = as_plain(value)
     yield f"{type(value).__qualname__}:".encode()
     outer = [place for place, other in enumerate(around) if other is value]
     if value is None or isinstance(value, str | bytes | bool | int | float | complex):
@@ -263,9 +262,9 @@ class Journal:
         try:
             if digest != self._digest(cells):
                 raise ValueError("its digest is another")
-            position = range(len(self._points.all)).index(int(cells[0]))
-            entries = zip(COLUMNS, cells[1 + len(self._points.names) :], strict=True)
-            row = Row(self._points.all[position], **{name: value_of(name, text) for name, text in entries})
+            position = range(len(self._points)).index(int(cells[0]))
+            entries = zip(COLUMNS, cells[1 + len(self._points[0]) :], strict=True)
+            row = Row(self._points[position], **{name: value_of(name, text) for name, text in entries})
         except (ValueError, IndexError) as cause:
             raise SweepError(
                 f"{self.path}: the line {','.join(line)!r} was not written by this sweep ({cause}): "

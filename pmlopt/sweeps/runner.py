@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
-from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -20,9 +19,8 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import check_name, check_options, solve
 from pmlopt.solvers.outcome import one_thread
-from pmlopt.sweeps.grid import Grid, Points, points_of
 from pmlopt.sweeps.journal import Journal, fingerprint, name_of
-from pmlopt.sweeps.table import FAILED, Row, Sweep, one_line, text_of
+from pmlopt.sweeps.table import FAILED, Grid, Points, Row, Sweep, one_line, points_of, text_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,8 +36,8 @@ class Answer:
     mechanism: tuple[Mechanism, Mapping[str, Any]] | None = None
 
 
-def receive(*_: Any) -> None:
-    """Nothing: whoever can run it has got the arguments."""
+_TURN = threading.Lock()
+"""One point at a time in a process: cvxpy numbers its variables by a counter that threads would tear."""
 
 
 def work(
@@ -53,7 +51,7 @@ def work(
         options: of `pmlopt.solve`.
         keeps: whether the mechanism is wanted.
     """
-    with _alone():
+    with _TURN, one_thread():
         begin = time.perf_counter()
         result: Result[Any] | None = None
         failed: dict[str, Any] = {}
@@ -88,19 +86,6 @@ def failure(error: BaseException) -> dict[str, Any]:
     return {"status": FAILED, "error": one_line(f"{type(error).__name__}: {error}")}
 
 
-_TURN = threading.Lock()
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """One point at a time in a process, and one thread for linear algebra.
-
-    cvxpy numbers its variables by a counter that threads would tear.
-    """
-    with _TURN, one_thread():
-        yield
-
-
 def try_executor(executor: Executor, *data: Any) -> None:
     """Hand data to a worker, which must be able to unpack them.
 
@@ -108,7 +93,7 @@ def try_executor(executor: Executor, *data: Any) -> None:
         SweepError: it cannot; the message says what to do.
     """
     try:
-        executor.submit(receive, *data).result()
+        executor.submit(bool, data).result()  # whoever can run it has got the data
     except BrokenExecutor as cause:
         raise SweepError(
             f"the executor's workers do not start, or cannot import the builder ({cause}): define it in a "
@@ -188,12 +173,17 @@ def sweep(
     points = points_of(grid, builder)
     options = {"solver": solver, "tolerance": tolerance, "time_limit": time_limit}
     _check(builder, executor, options)
-    folder = None if mechanisms is None else _folder(mechanisms)
-    journal = None
+    folder, journal = None if mechanisms is None else Path(mechanisms), None
+    if folder is not None:
+        try:
+            folder.mkdir(exist_ok=True)
+        except OSError as cause:
+            raise FileFormatError(f"{folder}: is not a folder and cannot be made one: {cause}") from None
     if out is not None:
         about = _identity(builder, points, options, out, folder)
         journal = Journal(out, points, about)
-    run = _Run(builder, points, options, journal, folder, progress or (lambda done, total: None))
+    rows = {} if journal is None else dict(journal.rows)
+    run = _Run(builder, points, options, journal, folder, progress or (lambda done, total: None), rows)
     try:
         return run.table(executor)
     finally:
@@ -201,30 +191,26 @@ def sweep(
             journal.close()
 
 
+@dataclass(eq=False)
 class _Run:
     """The state of one call of `sweep`: points under way, rows written, failures."""
 
-    def __init__(
-        self,
-        builder: Builder,
-        points: Points,
-        options: Mapping[str, Any],
-        journal: Journal | None,
-        folder: Path | None,
-        progress: Callable[[int, int], None],
-    ) -> None:
-        self.builder, self.points, self.options = builder, points, options
-        self.journal, self.folder, self.progress = journal, folder, progress
-        self.rows: dict[int, Row] = {} if journal is None else dict(journal.rows)
-        self.active: dict[Future[Answer], int] = {}
-        self.finished: SimpleQueue[Future[Answer]] = SimpleQueue()
+    builder: Builder
+    points: Points
+    options: Mapping[str, Any]
+    journal: Journal | None
+    folder: Path | None
+    progress: Callable[[int, int], None]
+    rows: dict[int, Row]
+    active: dict[Future[Answer], int] = field(default_factory=dict)
+    finished: SimpleQueue[Future[Answer]] = field(default_factory=SimpleQueue)
 
     def table(self, executor: Executor | None) -> Sweep:
         """Solve what is left, and write the table."""
-        left = [position for position in range(len(self.points.all)) if position not in self.rows]
-        self.progress(len(self.rows), len(self.points.all))
+        left = [position for position in range(len(self.points)) if position not in self.rows]
+        self.progress(len(self.rows), len(self.points))
         if left and executor is not None:
-            try_executor(executor, self.builder, self.points.all)
+            try_executor(executor, self.builder, self.points)
         self._solve(left, executor)
         done = self._sweep()
         if self.journal is not None:
@@ -236,7 +222,7 @@ class _Run:
         """Hand out all points; without an executor, each one when the one before it is written down."""
         try:
             for position in left:
-                task = self.builder, self.points.all[position], self.options, self.folder is not None
+                task = self.builder, self.points[position], self.options, self.folder is not None
                 if executor is None:
                     self._add(position, work(*task))
                     continue
@@ -265,14 +251,14 @@ class _Run:
         self._add(self.active.pop(future), answer)
 
     def _add(self, position: int, answer: Answer) -> None:
-        row = Row(self.points.all[position], **answer.entries)
+        row = Row(self.points[position], **answer.entries)
         if self.folder is not None and answer.mechanism is not None:
             mechanism, record = answer.mechanism
             mechanism.save(self.folder / f"{position:05d}.json", record)
         if self.journal is not None:
             self.journal.add(position, row)
         self.rows[position] = row
-        self.progress(len(self.rows), len(self.points.all))
+        self.progress(len(self.rows), len(self.points))
 
     def _broken(self, cause: Exception, executor: Executor) -> None:
         """Write down what was finished before the executor broke; raise unless that is all.
@@ -290,10 +276,10 @@ class _Run:
         workers = getattr(executor, "_max_workers", len(lost))
         if workers == 1 and lost and isinstance(cause, BrokenExecutor):
             self._add(lost.pop(0), Answer(failure(cause)))
-        if len(self.rows) < len(self.points.all):
-            finished = f"{len(self.rows)} of {len(self.points.all)} points are finished"
+        if len(self.rows) < len(self.points):
+            finished = f"{len(self.rows)} of {len(self.points)} points are finished"
             where = "in the `sweep` of this error" if self.journal is None else f"in {self.journal.path}"
-            there = [str(dict(self.points.all[position])) for position in lost[:workers]]
+            there = [str(dict(self.points[position])) for position in lost[:workers]]
             raise SweepStoppedError(
                 f"the executor broke ({type(cause).__name__}: {cause}); {finished}, {where}. The cause may "
                 "be a point under way, such as one that needs more memory than there is: "
@@ -303,7 +289,7 @@ class _Run:
             ) from cause
 
     def _sweep(self) -> Sweep:
-        return Sweep(self.points.names, tuple(self.rows[position] for position in sorted(self.rows)))
+        return Sweep(tuple(self.points[0]), tuple(self.rows[position] for position in sorted(self.rows)))
 
 
 def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
@@ -318,15 +304,6 @@ def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
     check_name(options["solver"])
 
 
-def _folder(path: File) -> Path:
-    folder = Path(path)
-    try:
-        folder.mkdir(exist_ok=True)
-    except OSError as cause:
-        raise FileFormatError(f"{folder}: is not a folder and cannot be made one: {cause}") from None
-    return folder
-
-
 def _identity(
     builder: Builder, points: Points, options: Mapping[str, Any], out: File, folder: Path | None
 ) -> dict[str, Any]:
@@ -337,7 +314,7 @@ def _identity(
         "builder": name_of(builder),
         **options,
         "mechanisms": place,
-        "names": list(points.names),
-        "grid": [[text_of(value) for value in point.values()] for point in points.all],
-        "data in the builder or the grid": fingerprint(builder, points.all),
+        "names": list(points[0]),
+        "grid": [[text_of(value) for value in point.values()] for point in points],
+        "data in the builder or the grid": fingerprint(builder, points),
     }

@@ -1,4 +1,4 @@
-"""The table that a sweep fills: a row for each point of the grid."""
+"""The points of a sweep, and the table that it fills: a row for each."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import io
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+from inspect import signature
+from itertools import product
+from numbers import Real
+from typing import TYPE_CHECKING, Any, TypeAlias, get_args, get_type_hints
 
 import numpy as np
 
@@ -22,6 +25,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+def as_plain(value: Any) -> Any:
+    """A number of numpy as one of Python, and anything else as it is."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def plain(value: Any) -> Any:
     """A value of a grid as text, a number, a truth value or None: other objects by their name or text.
 
@@ -29,8 +37,7 @@ def plain(value: Any) -> Any:
         >>> plain(np.float64(0.5)), plain("a"), plain(plain), plain((1, 2))
         (0.5, 'a', 'plain', '(1, 2)')
     """
-    if isinstance(value, np.generic):
-        value = value.item()
+    value = as_plain(value)
     if value is None or isinstance(value, str | bool | int | float):
         return value
     name = getattr(value, "__qualname__", None)
@@ -64,18 +71,6 @@ def value_of(column: str, text: str) -> Any:
 def one_line(text: str) -> str:
     """A text with its line ends as spaces."""
     return " ".join(text.split())
-
-
-def as_array(values: list[Any]) -> np.ndarray[Any, Any]:
-    """Plain values as a vector: of numbers, of truth values or of text where all are, else of objects.
-
-    Examples:
-        >>> as_array([1, 2.5]).dtype.kind, as_array(["a", "b"]).dtype.kind, as_array([1, "a"]).dtype.kind
-        ('f', 'U', 'O')
-    """
-    kinds = {type(value) for value in values}
-    alike = kinds <= {int, float} or len(kinds) == 1
-    return np.array(values) if alike and kinds != {type(None)} else np.array(values, dtype=object)
 
 
 ENDINGS = (".csv", ".parquet", ".json")
@@ -157,8 +152,10 @@ class Sweep:
             raise SweepError(f"the table has no column {name!r}; it has {', '.join(self.columns)}")
         place = self.columns.index(name)
         values = [row.cells[place] for row in self.rows]
-        if name in self.names:
-            return as_array(values)
+        if name in self.names:  # of numbers, of truth values or of text where all are, else of objects
+            kinds = set(map(type, values))
+            alike = (kinds <= {int, float} or len(kinds) == 1) and kinds != {type(None)}
+            return np.array(values) if alike else np.array(values, dtype=object)
         kind = COLUMNS[name]
         empty: Any = "" if kind is str else False if kind is bool else float("nan")
         filled = [empty if value is None else value for value in values]
@@ -191,7 +188,8 @@ class Sweep:
         return table_latex(wanted, [[row[place] for place in places] for row in self._texts()])
 
     def _texts(self) -> list[list[str]]:
-        return [[_short(cell) for cell in row.cells] for row in self.rows]
+        rows = [["" if cell is None else cell for cell in row.cells] for row in self.rows]
+        return [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
 
     def plot(self, value: str = "value") -> Figure:
         """A column over the first coordinate, a curve for each combination of the others.
@@ -269,8 +267,77 @@ def _kind(values: Sequence[Any]) -> type:
     return bool if kinds == {bool} else str
 
 
-def _short(cell: Any) -> str:
-    """A cell as a person reads it."""
-    if cell is None:
-        return ""
-    return f"{cell:.6g}" if isinstance(cell, float) else str(cell)
+Grid: TypeAlias = Mapping[str, Any] | Iterable[Mapping[str, Any] | float]
+"""Each name with its values, for all their combinations, or the points one by one."""
+
+
+Points: TypeAlias = tuple[Mapping[str, Any], ...]
+"""The points of a grid in its order, all with the same names."""
+
+
+def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
+    """The points of a grid: of a mapping all combinations, where the last name varies fastest.
+
+    Numbers are the values of the builder's argument, where it has one.
+
+    Raises:
+        SweepError: it is empty, its points differ in their names, or a name is a column of the table.
+
+    Examples:
+        >>> points_of({"size": [2, 3], "epsilon": [0.1, 0.2]})[1]
+        {'size': 2, 'epsilon': 0.2}
+        >>> points_of([{"epsilon": 0.1}, {"epsilon": 0.4}])[0]
+        {'epsilon': 0.1}
+        >>> points_of([0.1, 0.4], lambda epsilon: None)[1]
+        {'epsilon': 0.4}
+    """
+    if isinstance(grid, Mapping):
+        names = tuple(grid)
+        values = [_values(name, grid[name]) for name in names]
+        points: list[Any] = [dict(zip(names, chosen, strict=True)) for chosen in product(*values)]
+    elif isinstance(grid, Iterable) and not isinstance(grid, str | bytes):
+        only = _only_argument(builder)
+        points = [{only: item} if only and isinstance(item, Real) else item for item in grid]
+        names = tuple(points[0]) if points and isinstance(points[0], Mapping) else ()
+    else:
+        raise SweepError(f"a grid is a mapping of names to values, or a sequence of points, not {grid!r:.60}")
+    for position, point in enumerate(points):
+        if not isinstance(point, Mapping):
+            raise SweepError(
+                f"point {position} of the grid is {point!r:.60}: give a mapping of names to values"
+            )
+        if set(point) != set(names):
+            raise SweepError(
+                f"point {position} of the grid has the names {sorted(point)}, and the first has "
+                f"{sorted(names)}: give each point a value for each name"
+            )
+    _check_names(names)
+    return tuple({name: as_plain(point[name]) for name in names} for point in points)
+
+
+def _values(name: str, values: Any) -> list[Any]:
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise SweepError(f"the grid's {name!r} is {values!r:.60}: give a list of values, of one at least")
+    listed = list(values)
+    if not listed:
+        raise SweepError(f"the grid's {name!r} has no values: give one at least")
+    return listed
+
+
+def _only_argument(builder: Callable[..., Any] | None) -> str | None:
+    """The name of the argument of a builder that has one."""
+    try:
+        names = [] if builder is None else list(signature(builder).parameters)
+    except (TypeError, ValueError):  # no function, or one that does not say
+        return None
+    return names[0] if len(names) == 1 else None
+
+
+def _check_names(names: tuple[Any, ...]) -> None:
+    if not names:
+        raise SweepError("the grid is empty: give a name with its values, or points with names")
+    for name in names:
+        if not isinstance(name, str) or not name.isidentifier():
+            raise SweepError(f"the grid's name {name!r} is no name of an argument of a function: rename it")
+        if name in COLUMNS:
+            raise SweepError(f"the grid's name {name!r} is a column of the table already: rename it")

@@ -19,7 +19,6 @@ from pmlopt.programs.certificate import (
     FLOATS,
     Certificate,
     Claim,
-    ClosedForm,
     Restart,
     Status,
     Verdict,
@@ -97,21 +96,6 @@ def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.Pa
     return found
 
 
-def _decided(
-    path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
-) -> tuple[Told, Verdict]:
-    """What was read from a file, and the verdict on it."""
-    _check_result(path, metadata)
-    try:
-        with np.errstate(all="ignore"):  # numbers of a file may be of any size
-            told = told_of(mechanism, metadata, path)
-            return told, Verdict.of(told.certificate, _follows(told))
-    except InputError as error:
-        raise FileFormatError(str(error)) from None
-    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
-        raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
-
-
 def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
     """Write the page on a saved result, all of it computed from its file; see `Result.report`.
 
@@ -162,24 +146,15 @@ def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
     return found.mechanism if isinstance(found, Result) else found
 
 
-def read_saved(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The mechanism of a file, and what stands beside it.
-
-    Raises:
-        FileFormatError: the file holds no result: it is a CSV, or of an earlier version.
-    """
-    mechanism, metadata = saved_mechanism(path)
-    _check_result(path, metadata)
-    return mechanism, metadata
-
-
 def read_any(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
     """The mechanism of a file, by orbits too, which only JSON holds, and what stands beside it."""
     return saved_by_orbits(path) if holds_orbits(path) else saved_mechanism(path)
 
 
-def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> None:
-    """Complain of a file that holds a mechanism without all that a check needs."""
+def _decided(
+    path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
+) -> tuple[Told, Verdict]:
+    """What was read from a file, and the verdict on it; complains of one without all that a check needs."""
     if not isinstance(metadata.get("certificate"), Mapping):
         raise FileFormatError(
             f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
@@ -188,6 +163,14 @@ def _check_result(path: str | os.PathLike[str], metadata: Mapping[str, Any]) -> 
         raise FileFormatError(
             f"{path}: holds less than its check needs: save the result again, if its kind can be"
         )
+    try:
+        with np.errstate(all="ignore"):  # numbers of a file may be of any size
+            told = told_of(mechanism, metadata, path)
+            return told, Verdict.of(told.certificate, _follows(told))
+    except InputError as error:
+        raise FileFormatError(str(error)) from None
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError) as error:
+        raise FileFormatError(f"{path}: is not as the format says: {type(error).__name__}: {error}") from None
 
 
 def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
@@ -214,33 +197,20 @@ def _follows(told: Told) -> Claim:
     certificate = told.certificate
     made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
     boasts = told.status is Status.OPTIMAL and told.bound is None
-    found = [
-        *(["the status is optimal, and no bound is claimed"] if boasts else []),
-        *(
-            f"the {name} of the result is {getattr(told, name)!s:.40}, and {number!s:.40} follows"
-            for name, number in made.items()
-            if not _near(getattr(told, name), number, 0.0 if name != "level" else DERIVED_TOLERANCE)
-        ),
-    ]
-    other = next(iter(found), None) or _closed_form(certificate, told.closed_form)
+    found = ["the status is optimal, and no bound is claimed"] if boasts else []
+    for name, number in made.items():
+        said, room = getattr(told, name), DERIVED_TOLERANCE if name == "level" else 0.0
+        near = None not in (said, number) and math.isclose(said, number or 0.0, rel_tol=room, abs_tol=room)
+        if said is not number and not near:
+            found.append(f"the {name} of the result is {said!s:.40}, and {number!s:.40} follows")
+    if (form := told.closed_form) is not None:
+        off = certificate.value - form.value - form.difference
+        if not abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
+            text = f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
+            found.append(text)
+    other = next(iter(found), None)
     text = "everything else that the file says follows" if other is None else other
     return Claim("record", other is None, FLOATS, text)
-
-
-def _near(told: float | None, made: float | None, room: float) -> bool:
-    if told is None or made is None:
-        return told is made
-    return math.isclose(told, made, rel_tol=room, abs_tol=room)
-
-
-def _closed_form(certificate: Certificate, form: ClosedForm | None) -> str | None:
-    """What is wrong with the closed form beside the value, if anything."""
-    if form is None:
-        return None
-    off = certificate.value - form.value - form.difference
-    if abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
-        return None
-    return f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
 
 
 def load(path: str | os.PathLike[str]) -> Any:

@@ -53,7 +53,7 @@ def test_a_table_of_people_is_released(stored: Path, tmp_path: Path) -> None:
     today.write_text("who,place\nann,home\nann,out\n")
     assert "'ann' has two rows" in run(*asked, code=2).output
     today.write_text("who,place\nann,work\n")
-    assert "none of home, out" in run(*asked, code=2).output
+    assert "none of ('home', 'out')" in run(*asked, code=2).output
     assert stored.read_bytes() == before
 
 

@@ -185,7 +185,7 @@ def test_an_interrupt_before_the_command(folder: Path, monkeypatch: pytest.Monke
 
 
 def test_an_interrupted_sweep_tells_how_it_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pmlopt.cli.queries.SweepRun.table", interrupted)
+    monkeypatch.setattr("pmlopt.sweeps.sweep", interrupted)
     sweep = "sweep --prior p.csv --epsilon 1,2 --utility hamming"
     assert "the same command goes on" in refused(folder, f"{sweep} -o table.csv", INTERRUPTED)
     assert "goes on" not in refused(folder, sweep, INTERRUPTED)

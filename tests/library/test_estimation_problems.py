@@ -14,7 +14,7 @@ from oracles.estimation import least_error
 from pmlopt import EstimationError, solve
 from pmlopt.errors import PmloptError
 from pmlopt.library import Instance, load
-from pmlopt.library.closed_values import closed_form
+from pmlopt.library.instances import closed_form
 from pmlopt.programs.estimation.program import EstimationDesign
 
 ALL = [one for one in LIBRARY if isinstance(one.arguments.get("utility"), EstimationError)]

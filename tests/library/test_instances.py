@@ -39,7 +39,7 @@ from pmlopt import (
 from pmlopt.data.symmetry import SymmetricPrior
 from pmlopt.errors import FileFormatError, InstanceError
 from pmlopt.library import RELATIONS, Instance, find, library, load
-from pmlopt.library.closed_values import closed_form
+from pmlopt.library.instances import closed_form
 from pmlopt.model.privacy import Conjunction, Requirement
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.programs.envelope.program import EnvelopeProgram

@@ -74,7 +74,7 @@ def test_joint_levels_are_those_of_brute_force() -> None:
     assert draft.levels.each == pytest.approx([found["level"], found["sex"]], abs=1e-12)
     assert draft.levels.together > max(draft.levels.each) > max(draft.levels.alone) - 1e-12
     beside = brute_force(data, ("town",))
-    assert draft.in_clear[0].with_release == pytest.approx(beside["pair"], abs=1e-12)
+    assert draft.planned.in_clear[0].with_release == pytest.approx(beside["pair"], abs=1e-12)
 
 
 def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path) -> None:
@@ -406,13 +406,13 @@ def test_what_is_added_to_the_folder_or_the_file_is_found(folder: Path, tmp_path
 def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
     data = people(60)
     draft = release(data, {"sex": FLIP}, keep=["id"], drop=["level", "town"])
-    every = draft.described().everything
+    every = draft.planned.everything
     assert every is not None
     assert every == pytest.approx(-math.log(data["sex"].value_counts(normalize=True).min()), abs=1e-12)
     between = (draft.levels.together + every) / 2
     with pytest.raises(PrivacyError, match="with what stays in clear"):
         release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between)
-    told = "".join(line for one in sections(draft.described(), draft.made) for line in one.lines)
+    told = "".join(line for one in sections(draft.planned, draft.made) for line in one.lines)
     assert "Every row has a value of its own of id: it names one person." in told
     for wrong in (math.nan, math.inf, -1.0):
         with pytest.raises(InputError, match="the total"):
@@ -426,7 +426,7 @@ def test_outcomes_that_leave_one_value_together_are_warned_of() -> None:
     draft = release(data, {"a": first, "b": second})
     assert draft.levels.together == pytest.approx(math.log(3), abs=1e-12)
     told = [
-        line for one in sections(draft.described(), draft.made) if one.kind == "warning" for line in one.lines
+        line for one in sections(draft.planned, draft.made) if one.kind == "warning" for line in one.lines
     ]
     assert "Some outcomes of all columns together leave a single value of a." in told
     assert "Some outcomes of all columns together leave a single combination of values." in told

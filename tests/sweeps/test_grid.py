@@ -21,14 +21,14 @@ from sweeps.builders import logged, plain
 
 from pmlopt import PML, L1Ball, Prior, sweep
 from pmlopt.errors import SweepError
-from pmlopt.sweeps.grid import points_of
 from pmlopt.sweeps.journal import DEPTH, fingerprint, name_of
+from pmlopt.sweeps.table import points_of
 
 
 def test_all_combinations_with_the_last_name_fastest() -> None:
     points = points_of({"size": [2, 3], "epsilon": np.array([0.1, 0.2])})
-    assert [tuple(point.values()) for point in points.all] == [(2, 0.1), (2, 0.2), (3, 0.1), (3, 0.2)]
-    assert {type(point["epsilon"]) for point in points.all} == {float}
+    assert [tuple(point.values()) for point in points] == [(2, 0.1), (2, 0.2), (3, 0.1), (3, 0.2)]
+    assert {type(point["epsilon"]) for point in points} == {float}
 
 
 @pytest.mark.parametrize(

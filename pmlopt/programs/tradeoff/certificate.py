@@ -95,7 +95,9 @@ class TradeoffCertificate(Certificate):
     @property
     def statement(self) -> str:
         """The claim in a few words."""
-        return f"{self.audit.statement}; distortion {self.distortion:.9g}"
+        other = "distortion" if self.sense == "leakage" else "leakage"
+        reached = f"{self.audit.statement}; distortion {self.distortion:.9g}"
+        return f"{reached}, with the limit {self.limit:.9g} on the {other}"
 
     def by_dataset(self) -> Mechanism:
         """q(y|x), a row for each dataset in lexicographic order.

@@ -1,7 +1,6 @@
 """Pages on which a trade-off is looked at before a point of it is chosen."""
 
-from pmlopt.publishing.exploring.exploration import Exploration
-from pmlopt.publishing.exploring.points import Curve, Part, Point
+from pmlopt.publishing.exploring.exploration import Curve, Exploration, Part, Point
 from pmlopt.publishing.exploring.sources import explore
 
 __all__ = ["Curve", "Exploration", "Part", "Point", "explore"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label, real, said, whole
+from pmlopt.core.arrays import Label, positive, said, whole
 from pmlopt.core.display import nats, things
 from pmlopt.data.prior import Prior
 from pmlopt.data.sampling.categorical import Seed, random_bits
@@ -19,8 +19,7 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
-from pmlopt.publishing.exploring.exploration import Exploration
-from pmlopt.publishing.exploring.points import Curve, Part, Point
+from pmlopt.publishing.exploring.exploration import Curve, Exploration, Part, Point
 from pmlopt.publishing.exploring.solved import HALF_WIDTH, answered, facts_of, parts_of
 from pmlopt.releases import Ledger, Stream
 from pmlopt.releases.attributes import attribute_levels
@@ -63,9 +62,8 @@ def of_columns(
         >>> [point.at for point in together], together[0].value <= 0.4
         ([0.0, 0.2, 0.4], True)
     """
-    most, splits = real(total, "the total", PrivacyError), whole(count, "the number of splits", InputError)
-    if most <= 0:
-        raise PrivacyError(f"the total is {most:g}: give a level above 0")
+    most = positive(total, "the total", PrivacyError)
+    splits = whole(count, "the number of splits", InputError)
     if splits < 2 or len(joint.joint) > 1:
         raise InputError("give two splits or more, and one joint law of the two columns")
     utilities = utility if isinstance(utility, tuple) else (utility, utility)
@@ -99,14 +97,12 @@ def of_columns(
             curves[name].append(
                 Point(level, amount, status="measured", facts=tuple(facts), parts=parts, python=python)
             )
+    drawn = [Curve(name, tuple(own), f"What both releases tell of {name}.") for name, own in curves.items()]
     return Exploration(
         title or f"Explore two columns within {most:g} nats",
         f"level of {names[0]} [nats]",
         "told by both releases [nats]",
-        tuple(
-            Curve(name, tuple(points), f"What both releases tell of {name}.")
-            for name, points in curves.items()
-        ),
+        tuple(drawn),
         about=(f"Of {most:g} nats, {names[0]} has what the axis says, and {names[1]} the rest.",),
         failures=(*solved[0].failures, *solved[1].failures),
         before_python="import pmlopt\n\njoint, utility = ...  # what was explored",
@@ -148,39 +144,30 @@ def of_stream(
     for state in states:
         result, cap, law = at.solve(), at.cap, at.law
         output = at.release(state, bits)
-        told = max(at.worst.items(), key=lambda pair: pair[1])
-        worst = (
-            ()
-            if stream.about == "path"
-            else (("most is told of the state at time", f"{told[0]}: {nats(told[1])}"),)
-        )
-        facts = (
+        time, level = max(at.worst.items(), key=lambda pair: pair[1])
+        facts = [
             ("what was drawn", said([output])),
             ("level up to which this release may go", nats(cap)),
             ("expected utility of this release", f"{result.value:.6g} (gap {result.gap:.1e})"),
-            *worst,
-        )
-        points.append(
-            Point(
-                float(len(at.levels)), at.level, status="drawn",
-                facts=facts, parts=(Part.of("", result.mechanism, law),),
-            )
-        )  # fmt: skip
+        ]
+        if stream.about != "path":
+            facts.append(("most is told of the state at time", f"{time}: {nats(level)}"))
+        parts = (Part.of("", result.mechanism, law),)
+        place = float(len(at.levels))
+        points.append(Point(place, at.level, status="drawn", facts=tuple(facts), parts=parts))
     if not points:
         raise InputError("the stream has no release: give states along which to draw some")
     about = {"state": "one state, past, present or future", "path": "all states together"}
     what = about.get(str(stream.about), f"{stream.about} states in a row")
     return Exploration(
-        title or "Explore a stream over time",
-        "time",
-        "told so far [nats]",
+        title or "Explore a stream over time", "time", "told so far [nats]",
         (Curve("told so far", tuple(points), f"What the outputs so far tell of {what}."),),
         about=(
             f"No sequence of outputs tells more than {stream.privacy.epsilon:g} nats of {what}.",
             "At each time the prior is what the outputs before it left; outcomes tell what they add.",
         ),
         limit=float(stream.privacy.epsilon),
-    )
+    )  # fmt: skip
 
 
 def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
@@ -203,38 +190,22 @@ def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
         if ledger.total is not None:
             left = ledger.remaining(person=person)
             facts.append(("left of the total", nats(max(0.0, ledger.total - level))))
-            facts += [
-                (
-                    f"left for {said([letter])}",
-                    "excluded" if math.isinf(rest) else nats(max(0.0, float(rest))),
-                )
-                for letter, rest in zip(ledger.initial.labels, left.tolist(), strict=True)
-            ]
+            for letter, rest in zip(ledger.initial.labels, left.tolist(), strict=True):
+                amount = "excluded" if math.isinf(rest) else nats(max(0.0, rest))
+                facts.append((f"left for {said([letter])}", amount))
         left_to = f"pmlopt.design(ledger.prior({person}), ledger.requirement(person={person}), utility)"
         python = "" if ledger.total is None else f"result = pmlopt.solve({left_to})"
-        points.append(
-            Point(
-                float(place),
-                level,
-                status="recorded",
-                facts=tuple(facts),
-                parts=(_told(ledger, person),),
-                python=python,
-            )
-        )
-    more = len(groups) - len(points)
-    left_out = (
-        (f"Left out are {things(more, 'history', 'histories')} of which less is told.",) if more > 0 else ()
-    )
+        parts, known = (_told(ledger, person),), tuple(facts)
+        points.append(Point(float(place), level, status="recorded", facts=known, parts=parts, python=python))
+    about = [f"{things(ledger.releases, 'release')} recorded of {things(ledger.people, 'person', 'people')}."]
+    if more := len(groups) - len(points):
+        about.append(f"Left out are {things(more, 'history', 'histories')} of which less is told.")
     return Exploration(
         title or f"Explore a ledger of {things(ledger.people, 'person', 'people')}",
         "history, those of which most is told first",
         "told of the person [nats]",
         (Curve("told of the person", tuple(points)),),
-        about=(
-            f"{things(ledger.releases, 'release')} recorded of {things(ledger.people, 'person', 'people')}.",
-            *left_out,
-        ),
+        about=tuple(about),
         limit=ledger.total,
         before_python="import pmlopt\n\nledger, utility = ...  # a utility for what comes next",
     )

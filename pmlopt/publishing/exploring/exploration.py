@@ -1,4 +1,6 @@
-"""What `explore` returns, and the page that it becomes: one file, which asks nothing of any network."""
+"""What `explore` returns, curves of points and what each tells, and the page that it becomes: one file, which
+asks nothing of any network.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +8,7 @@ import base64
 import html
 import json
 import os
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files as resources
@@ -15,10 +17,19 @@ from typing import Any, Literal
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, Label, shown
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, said, shown
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
 from pmlopt.errors import MissingExtraError
+from pmlopt.measures.outcomes import OutcomeTells, what_outcomes_tell
+from pmlopt.programs.certificate import finite
 from pmlopt.programs.reports.pages import MOST_OUTCOMES, STYLE, TOLD
-from pmlopt.publishing.exploring.points import Curve, Part, Point
+
+LEAST_PROBABILITY = 1e-9
+"""The probability up to which an outcome counts as one that does not occur, where points are compared."""
+
+ALIKE = 1e-6
+"""How far, as a share, columns may differ that count as proportional: their outcomes tell the same."""
 
 MOST_ENTRIES = 800_000
 """Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and said."""
@@ -27,6 +38,159 @@ POLICY = (
     "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:"
 )
 """What a browser lets the page do: run its own scripts (Vega compiles expressions), and load nothing."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A mechanism, or what is known of one person, on the letters of a prior.
+
+    Attributes:
+        name: what it is, above its pictures.
+        inputs: N labels.
+        outputs: M labels, of outcomes that occur.
+        matrix: (N, M) the probability of each outcome for each letter.
+        prior: (N,) the law of the letters; None where none is known, and then no posterior is shown.
+        tells: what each outcome tells of the letter, those that leak most first.
+        likelihood: whether the matrix is what was observed, up to a factor, and no mechanism.
+    """
+
+    name: str
+    inputs: tuple[Label, ...]
+    outputs: tuple[Label, ...]
+    matrix: FloatArray
+    prior: FloatArray | None = None
+    tells: tuple[OutcomeTells, ...] = ()
+    likelihood: bool = False
+
+    @classmethod
+    def of(cls, name: str, mechanism: Mechanism, prior: Prior | None) -> Part:
+        """The part of a mechanism, without outputs that never occur.
+
+        Examples:
+            >>> kept = Part.of("", Mechanism([[1.0, 0.0], [1.0, 0.0]]), Prior([0.5, 0.5]))
+            >>> kept.outputs, kept.matrix.shape, kept.tells[0].leakage
+            ((0,), (2, 1), 0.0)
+        """
+        occurs = np.flatnonzero(mechanism.support)
+        outputs = tuple(mechanism.outputs[y] for y in occurs)
+        matrix = mechanism.matrix[:, occurs]
+        if prior is None:
+            return cls(name, tuple(mechanism.inputs), outputs, matrix)
+        tells = tuple(what_outcomes_tell(prior, mechanism))
+        return cls(name, tuple(mechanism.inputs), outputs, matrix, prior.pmf, tells)
+
+    @property
+    def leakages(self) -> list[tuple[float, bool]]:
+        """The leakage of each outcome in nats, and whether it identifies a letter, in the outputs' order."""
+        found = {one.output: (one.leakage, one.identifies) for one in self.tells}
+        return [found[output] for output in self.outputs] if found else []
+
+    @property
+    def occurring(self) -> BoolArray:
+        """(M,) which outcomes are likelier than `LEAST_PROBABILITY`; for some letter if no prior is known."""
+        law = self.matrix.max(axis=0) if self.prior is None else self.prior @ self.matrix
+        return np.asarray(law > LEAST_PROBABILITY)
+
+
+@dataclass(frozen=True, eq=False)
+class Point:
+    """One answer of a sweep.
+
+    Attributes:
+        at: where it is on the horizontal axis.
+        value, bound, gap, level: as of a `Result`; None where there is none.
+        status: as of a `Result`, or in words.
+        promise: what is claimed, in a line.
+        meanings: the same in plain words.
+        facts: further names and what they are.
+        warnings: what a reader must not overlook.
+        parts: the mechanisms, with what their outcomes tell.
+        command, python: a command line and a line of Python that give this point again; "" where none does.
+    """
+
+    at: float
+    value: float
+    bound: float | None = None
+    gap: float | None = None
+    level: float | None = None
+    status: str = ""
+    promise: str = ""
+    meanings: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+    warnings: tuple[str, ...] = ()
+    parts: tuple[Part, ...] = ()
+    command: str = ""
+    python: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """The points of one requirement, by where they are.
+
+    Attributes:
+        name: of the requirement, in words.
+        points: at least one.
+        about: a sentence; "" where the name says all.
+    """
+
+    name: str
+    points: tuple[Point, ...]
+    about: str = ""
+
+    @property
+    def changes(self) -> list[tuple[float, float, str]]:
+        """Between which neighbours outcomes appear, disappear, merge or part: both places, and what happens.
+
+        Examples:
+            >>> told = [Part.of("", Mechanism(m), Prior([0.5, 0.5])) for m in (np.eye(2), [[1, 0], [1, 0]])]
+            >>> Curve("", (Point(0.1, 0, parts=(told[1],)), Point(0.2, 0, parts=(told[0],)))).changes
+            [(0.1, 0.2, 'the outcome 1 appears')]
+        """
+        found = []
+        for one, other in zip(self.points, self.points[1:], strict=False):
+            for before, after in zip(one.parts, other.parts, strict=False):
+                where = f" ({after.name})" if after.name else ""
+                found += [(one.at, other.at, text + where) for text in _changes(before, after)]
+        return found
+
+
+def _changes(before: Part, after: Part) -> list[str]:
+    """What happens from one part to the next of its curve."""
+    old, new = _shapes(before), _shapes(after)
+    both = [y for y in old if y in new]
+    return [
+        *_told([y for y in new if y not in old], "appear"),
+        *_told([y for y in old if y not in new], "disappear"),
+        *(text for group in _merged(old, new, both) for text in _told(group, "tell the same from here on")),
+        *(text for group in _merged(new, old, both) for text in _told(group, "tell the same no more")),
+    ]
+
+
+def _told(outputs: Sequence[Label], happens: str) -> list[str]:
+    """A sentence on outcomes, if there are any."""
+    if not outputs:
+        return []
+    return [
+        f"the outcome {said(outputs)} {happens}s"
+        if len(outputs) == 1
+        else f"the outcomes {said(outputs)} {happens}"
+    ]
+
+
+def _merged(
+    old: Mapping[Label, bytes], new: Mapping[Label, bytes], both: Sequence[Label]
+) -> list[list[Label]]:
+    """The outcomes that tell the same after, and did not all do so before."""
+    groups: dict[bytes, list[Label]] = {}
+    for y in both:
+        groups.setdefault(new[y], []).append(y)
+    return [group for group in groups.values() if len({old[y] for y in group}) > 1]
+
+
+def _shapes(part: Part) -> dict[Label, bytes]:
+    """Of each outcome that occurs its column, up to a factor: the same for those that tell the same."""
+    shapes = np.round(part.matrix / part.matrix.max(axis=0) / ALIKE)
+    return {y: shapes[:, place].tobytes() for place, y in enumerate(part.outputs) if part.occurring[place]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,26 +244,18 @@ class Exploration:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, as the page reads it: labels as text, matrices as floats of four bytes in base 64."""
-        kept = _Kept(self._step())
+        points = [point for curve in self.curves for point in curve.points]
+        entries = sum(part.matrix.size for point in points for part in point.parts)
+        kept = _Kept(-(-entries // MOST_ENTRIES) or 1)
         return {
             "title": shown(self.title),
-            "across": self.across,
-            "height": self.height,
-            "choice": self.choice,
-            "better": self.better,
+            **{name: getattr(self, name) for name in ("across", "height", "choice", "better", "limit")},
             "about": [*self.about, *self.failures],
-            "limit": self.limit,
             "told": list(TOLD),
             "before": {"command": self.before_command, "python": self.before_python},
             "curves": [kept.curve(curve) for curve in self.curves],
             "shared": kept.shared,
         }
-
-    def _step(self) -> int:
-        """Of how many points one keeps its matrices, so that all of them are within `MOST_ENTRIES`."""
-        points = [point for curve in self.curves for point in curve.points]
-        entries = sum(part.matrix.size for point in points for part in point.parts)
-        return -(-entries // MOST_ENTRIES) or 1
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page, whole or not at all.
@@ -163,18 +319,17 @@ class _Kept:
         }
 
     def point(self, point: Point, whole: bool) -> dict[str, Any]:
-        numbers = {name: _finite(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
+        numbers = {name: finite(getattr(point, name)) for name in ("value", "bound", "gap", "level")}
         return {**vars(point), **numbers, "parts": [self.part(part, whole) for part in point.parts]}
 
     def part(self, part: Part, whole: bool) -> dict[str, Any]:
+        prior = None if part.prior is None else part.prior.tolist()
         return {
             "name": part.name,
             "inputs": self.labels(part.inputs),
             "outputs": self.labels(part.outputs),
             "matrix": encoded(part.matrix) if whole else None,
-            "prior": None
-            if part.prior is None
-            else self.place(("prior", *part.prior.tolist()), part.prior.tolist()),
+            "prior": None if prior is None else self.place(("prior", *prior), prior),
             "leakages": [list(leakage) for leakage in part.leakages],
             "rows": [list(one.row) for one in part.tells[:MOST_OUTCOMES]],
             "left": max(0, len(part.tells) - MOST_OUTCOMES),
@@ -200,7 +355,3 @@ def encoded(matrix: FloatArray) -> str:
         [1.0, 0.0, 0.0, 1.0]
     """
     return base64.b64encode(np.ascontiguousarray(matrix, "<f4").tobytes()).decode()
-
-
-def _finite(number: float | None) -> float | None:
-    return number if number is not None and np.isfinite(number) else None

@@ -18,7 +18,7 @@ from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.program import Program
 from pmlopt.programs.reports.pages import warnings_of
 from pmlopt.programs.result import Result
-from pmlopt.publishing.exploring.points import Part, Point
+from pmlopt.publishing.exploring.exploration import Part, Point
 from pmlopt.releases.estimation import people_needed
 from pmlopt.sweeps import Row, Sweep, sweep
 from pmlopt.verification import load
@@ -109,12 +109,16 @@ def point_of(
     plain = Point(at, row.value, row.bound, row.gap, row.level, row.status, command=command, python=python)
     if result is None:
         return plain
+    certificate, prior = result.certificate, result.certificate.about
+    warned = outcome_warnings(result.tells) if result.tells else ()
+    if isinstance(certificate, ListedCertificate) and prior is not None:
+        warned = warnings_of(prior, certificate.privacy, result.tells)
     return replace(
         plain,
-        promise=result.certificate.statement,
-        meanings=getattr(getattr(result.certificate, "privacy", None), "meanings", ()),
+        promise=certificate.statement,
+        meanings=getattr(getattr(certificate, "privacy", None), "meanings", ()),
         facts=(*facts_of(result, half_width), ("found by", row.solver or result.solver)),
-        warnings=_warnings(result),
+        warnings=warned,
         parts=parts_of(result),
     )
 
@@ -149,11 +153,3 @@ def _people(prior: Prior, mechanism: Mechanism, half_width: float) -> str:
         return f"no number is enough: {str(cause).partition(' (')[0]}"
     except InputError as cause:
         return f"not planned: {cause}"
-
-
-def _warnings(result: Result[Any]) -> tuple[str, ...]:
-    """What a report of the same result warns of."""
-    certificate, prior = result.certificate, result.certificate.about
-    if isinstance(certificate, ListedCertificate) and prior is not None:
-        return warnings_of(prior, certificate.privacy, result.tells)
-    return outcome_warnings(result.tells) if result.tells else ()

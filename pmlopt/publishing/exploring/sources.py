@@ -6,6 +6,7 @@ import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,8 +24,7 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.reports.baselines import Measured, measured, randomized_response
 from pmlopt.programs.solving import certify
 from pmlopt.publishing.exploring.accounts import of_columns, of_ledger, of_stream
-from pmlopt.publishing.exploring.exploration import Exploration
-from pmlopt.publishing.exploring.points import Curve, Point
+from pmlopt.publishing.exploring.exploration import Curve, Exploration, Point
 from pmlopt.publishing.exploring.solved import HALF_WIDTH, Answers, answered, point_of
 from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Row, Sweep
@@ -128,65 +128,49 @@ def of_design(
         InputError: a name in `beside` is unknown.
         SweepError: no level could be solved, with the first error.
     """
-    p, levels = as_prior(prior), None if epsilon is None else list(epsilon)
+    p, levels = as_prior(prior), epsilon
     strange = [name for name in beside if name not in BESIDE]
     if strange:
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
-    grid = sorted(
-        {real(level, "a level", PrivacyError) for level in (_levels(p) if levels is None else levels)}
-    )
+    if levels is None:  # up to where PML asks for nothing, with three digits: a level is copied by hand
+        levels = np.round(np.linspace(0, min(p.max_leakage, HIGHEST), LEVELS + 1)[1:], 3).tolist()
+    grid = sorted({real(level, "a level", PrivacyError) for level in levels})
     if not grid:
         raise PrivacyError("there are no levels: give one at least")
     words = copied or copied_of(p, utility)
     requirements = [privacy]
     if "ldp" in beside and not isinstance(privacy(grid[0]), LDP):
         requirements.append(LDP)
-    curves, about = [], []
-    failures: list[str] = []
-    for number, requirement in enumerate(requirements):
 
-        def program(
-            epsilon: float, requirement: Callable[[float], Requirement] = requirement
-        ) -> Program[Any]:
-            return design(p, requirement(epsilon), utility, outputs)
+    def program(requirement: Callable[[float], Requirement], epsilon: float) -> Program[Any]:
+        return design(p, requirement(epsilon), utility, outputs)
 
-        program(grid[0])  # complains of what no level could be solved with
-        found = answered(program, {"epsilon": grid}, **solving)
-        name = type(requirement(grid[0])).__name__
-        curves.append(_design_curve(name, found, half_width, words, requirement))
-        failures += found.failures
-        if number == 0:
-            first, built = found, program
-    compared, worth = _compared(built, first, beside, half_width)
-    sense = built(grid[0]).maximised
-    height = worth.what if worth is not None else words.utility.strip("'\"")
+    builders = [partial(program, requirement) for requirement in requirements]
+    first = [built(epsilon=grid[0]) for built in builders]  # complains of what no level is solved with
+    answers = [answered(built, {"epsilon": grid}, **solving) for built in builders]
+    curves = [
+        _design_curve(type(requirement(grid[0])).__name__, found, half_width, words, requirement)
+        for requirement, found in zip(requirements, answers, strict=True)
+    ]
+    compared, worth = _compared(builders[0], answers[0], beside, half_width)
+    height, about = words.utility.strip("'\""), tuple[str, ...]()
     if worth is not None:
-        everything = worth.value(worth.everything)
-        about.append(f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.")
+        height, everything = worth.what, worth.value(worth.everything)
+        about = (f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.",)
     given = "" if privacy in (PML, LDP) else "\nprivacy = ...  # the requirement of a level that was explored"
     return Exploration(
-        title or f"Explore {height} over privacy",
-        "epsilon [nats]",
-        height,
-        (*curves, *compared),
-        "Requirement",
-        "more" if sense else "less",
-        tuple(about),
-        tuple(failures),
+        title or f"Explore {height} over privacy", "epsilon [nats]", height, (*curves, *compared),
+        "Requirement", "more" if first[0].maximised else "less", about,
+        tuple(line for found in answers for line in found.failures),
         before_command=words.before,
         before_python=f"import pmlopt\n\nprior = {words.prior}\nutility = {words.utility}{given}",
-    )
+    )  # fmt: skip
 
 
 def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
     """Explore the best utility of the data over the level about a secret: `of_design` with `about=secret`."""
-    return of_design(
-        secret.prior,
-        utility,
-        lambda level: PML(level, about=secret),
-        *arguments,
-        **{"beside": BESIDE[1:], **options},
-    )
+    options = {"beside": BESIDE[1:], **options}
+    return of_design(secret.prior, utility, lambda level: PML(level, about=secret), *arguments, **options)
 
 
 def of_builders(
@@ -271,20 +255,10 @@ def of_sweep(
         row.bound is not None and row.bound > row.value for row, _ in found.solved if row.value is not None
     )
     return Exploration(
-        title or f"Explore {height}",
-        across or table.names[0],
-        height,
-        tuple(_sweep_curves("", found, half_width)),
-        "Curve",
-        "more" if rises else "less",
+        title or f"Explore {height}", across or table.names[0], height,
+        tuple(_sweep_curves("", found, half_width)), "Curve", "more" if rises else "less",
         failures=found.failures,
-    )
-
-
-def _levels(prior: Prior) -> list[float]:
-    """Even levels up to where PML asks for nothing, with three digits: a level is copied by hand."""
-    top = min(prior.max_leakage, HIGHEST)
-    return [float(level) for level in np.round(np.linspace(0, top, LEVELS + 1)[1:], 3)]
+    )  # fmt: skip
 
 
 def _design_curve(
@@ -305,7 +279,7 @@ def _compared(
     program: Builder, found: Answers, beside: Sequence[str], half_width: float
 ) -> tuple[list[Curve], Measured | None]:
     """Randomized response and releasing nothing at the same limits; and what they are measured by."""
-    curves: dict[str, list[Any]] = {"response": [], "nothing": []}
+    curves: dict[str, list[Any]] = {"randomized response": [], "releasing nothing": []}
     worth: Measured | None = None
     for row, result in found.solved:
         assert result is not None
@@ -313,14 +287,14 @@ def _compared(
         if worth is None:
             return [], None
         matrices = {"response": randomized_response(result.certificate), "nothing": worth.nothing}
-        for name, matrix in matrices.items():
-            if name in beside and matrix is not None:
+        for name, (short, matrix) in zip(curves, matrices.items(), strict=True):
+            if short in beside and matrix is not None:
                 other = certify(program(**row.point), matrix)
                 known = Row(row.point, "for comparison", other.value, level=other.level, solver="by formula")
                 curves[name].append(point_of(float(row.point["epsilon"]), known, other, half_width))
-    said = {"response": "randomized response", "nothing": "releasing nothing"}
-    note = {"response": "The same limits, with as little uniform noise as they allow.", "nothing": ""}
-    return [Curve(said[name], tuple(points), note[name]) for name, points in curves.items() if points], worth
+    notes = ("The same limits, with as little uniform noise as they allow.", "")
+    named = zip(curves.items(), notes, strict=True)
+    return [Curve(name, tuple(points), note) for (name, points), note in named if points], worth
 
 
 def _sweep_curves(name: str, found: Answers, half_width: float, builder: str = "") -> list[Curve]:

@@ -8,18 +8,7 @@ from pmlopt.releases.estimation.sampled_levels import SampledLevel, level_from_s
 from pmlopt.releases.joint import cross_mechanism
 
 __all__ = [
-    "Estimable",
-    "Estimate",
-    "GoodnessOfFit",
-    "SampledLevel",
-    "cross_mechanism",
-    "estimable",
-    "estimate",
-    "goodness_of_fit",
-    "half_width",
-    "independence",
-    "level_from_samples",
-    "level_needed",
-    "people_needed",
+    "Estimable", "Estimate", "GoodnessOfFit", "SampledLevel", "cross_mechanism", "estimable", "estimate",
+    "goodness_of_fit", "half_width", "independence", "level_from_samples", "level_needed", "people_needed",
     "samples_to_refute",
-]
+]  # fmt: skip

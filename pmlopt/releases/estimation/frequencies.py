@@ -19,7 +19,7 @@ from pmlopt.core.arrays import (
     float_array,
     label_key,
     places_of,
-    real,
+    positive,
     whole,
 )
 from pmlopt.core.concave import Local, largest_over_laws
@@ -129,12 +129,6 @@ def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArr
     weights = np.zeros((len(combinations), matrix.shape[1]))
     weights[:, occurs] = combinations @ np.linalg.pinv(scaled, rcond=RANK_TOLERANCE).T / roots
     return weights
-
-
-def weighted_covariance(weights: FloatArray, law: FloatArray, people: float) -> FloatArray:
-    """(K, K) the covariance `V (diag q - q q') V' / n` of weighted shares of n draws from a law."""
-    centred = weights - (weights @ law)[:, None]
-    return np.asarray((centred * law) @ centred.T / people)
 
 
 MAX_ITERATIONS = 300
@@ -356,23 +350,13 @@ class Estimate:
         self._check_alike("posteriors")
         known = Prior.uniform(len(self.mechanism.inputs), self.mechanism.inputs) if prior is None else prior
         p = paired(known, self.mechanism)[0].pmf
-        worth = (
-            len(p) / 2 if people is None else real(people, "the people that the prior is worth", InputError)
-        )
-        if worth <= 0:
-            raise InputError(f"the prior is worth {worth:g} people: give a number above 0")
+        own = len(p) / 2 if people is None else people
+        worth = positive(own, "the number of people that the prior is worth", InputError)
         draws, error = posterior_draws(
             self.mechanism.matrix, self.counts.astype(np.int64), worth * p, self.combinations, seed
         )
-        return Posterior(
-            letters=self.letters,
-            mean=draws.mean(axis=0),
-            standard_deviations=draws.std(axis=0),
-            error=error,
-            concentration=worth * p,
-            confidence=self.confidence,
-            draws=draws,
-        )
+        mean, deviations = draws.mean(axis=0), draws.std(axis=0)
+        return Posterior(self.letters, mean, deviations, error, worth * p, self.confidence, draws)
 
     def summary(self) -> Any:
         """A pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each letter.
@@ -483,29 +467,19 @@ def estimate(
         weights = unbiased_weights(m.matrix, combinations, law)
         values = combinations @ f
     else:
-        law = _smoothed(m.matrix, seen)
+        law = seen + 0.5 * (m.matrix.max(axis=0) > 0)
+        law /= law.sum()
         weights = unbiased_weights(m.matrix, combinations, m.matrix.mean(axis=0))
         values = weights @ seen / people
     occurred = seen > 0
+    centred = weights - (weights @ law)[:, None]
     return Estimate(
-        letters=names,
-        frequencies=values,
-        covariance=weighted_covariance(weights, law, people),
-        people=number,
-        effective=people,
-        total=total,
-        confidence=share,
-        method=method,
-        kind=_checked_kind(intervals),
-        log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])),
-        fit=fit,
-        mechanism=m,
-        counts=seen,
-        combinations=combinations,
-        weights=weights,
-        law=law,
-        expected=likely,
-    )
+        letters=names, frequencies=values, covariance=np.asarray((centred * law) @ centred.T / people),
+        people=number, effective=people, total=total,
+        confidence=share, method=method, kind=_checked_kind(intervals),
+        log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])), fit=fit,
+        mechanism=m, counts=seen, combinations=combinations, weights=weights, law=law, expected=likely,
+    )  # fmt: skip
 
 
 def _weighted(
@@ -546,9 +520,3 @@ def _judge(fit: GoodnessOfFit, least: float) -> None:
             "mechanism released",
             stacklevel=3,
         )
-
-
-def _smoothed(matrix: FloatArray, counts: IntArray | FloatArray) -> FloatArray:
-    """(M,) the shares of the outputs with half a person added to each that can occur."""
-    more = counts + 0.5 * (matrix.max(axis=0) > 0)
-    return np.asarray(more / more.sum())

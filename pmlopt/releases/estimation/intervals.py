@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, float_array, real
-from pmlopt.core.roots import halved
+from pmlopt.core.arrays import FloatArray, IntArray, float_array, within
 from pmlopt.errors import InputError, PriorError
 from pmlopt.measures.estimable import RANK_TOLERANCE
 from pmlopt.model.uncertainty.confidence import confidence_box
@@ -78,15 +77,8 @@ def score_ends(
     ])  # fmt: skip
 
 
-def score_people(variance: float, skew: float, quantile: float, half_width: float) -> float:
-    """The n at which score intervals have a half-width, from the moments of one weight."""
-    square, target = quantile**2, half_width**2
-    root = math.sqrt(variance**2 + target * skew**2)
-    return square * (variance + root) / (2 * target) - square
-
-
 def bernstein_width(
-    variance: FloatArray | float, span: FloatArray | float, people: int, risk: float
+    variance: FloatArray | float, span: FloatArray | float, people: float, risk: float
 ) -> FloatArray:
     """The half-width of intervals for means of n numbers that hold for every n.
 
@@ -105,19 +97,6 @@ def bernstein_width(
     return np.asarray(
         np.sqrt(2 * np.asarray(variance) * log / people) + 7 * np.asarray(span) * log / (3 * (people - 1))
     )
-
-
-def bernstein_people(variance: float, span: float, risk: float, half_width: float) -> float:
-    """The n at which those intervals have a half-width, where the sample variance is the variance."""
-
-    def narrow(people: float) -> bool:
-        return bool(bernstein_width(variance, span, math.ceil(people), risk) <= half_width)
-
-    log = math.log(4 / risk)
-    if not half_width > 1e-100:
-        return math.inf
-    high = 2.0 + 4 * log * (2 * variance / half_width**2 + 7 * span / (3 * half_width))
-    return high if not narrow(high) else halved(narrow, 1.0, high, 1e-9)
 
 
 def exact_intervals(
@@ -307,7 +286,4 @@ def _chi_square(degrees: int, statistic: float) -> float:
 
 def confidence_of(value: float) -> float:
     """Check a confidence in (0, 1), and return it as a float."""
-    share = real(value, "the confidence", InputError)
-    if not 0 < share < 1:
-        raise InputError(f"the confidence is {share:g}: give a probability in (0, 1), such as 0.95")
-    return share
+    return within(value, "(0, 1)", "the confidence", InputError, ", such as 0.95")

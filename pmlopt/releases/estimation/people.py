@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative, real, whole
-from pmlopt.core.roots import halved
+from pmlopt.core.arrays import FloatArray, nonnegative, positive, whole
+from pmlopt.core.roots import halved, least_whole
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
@@ -16,14 +15,17 @@ from pmlopt.measures.estimable import estimable
 from pmlopt.model.utility.estimation_error import Workload, workload_matrix
 from pmlopt.releases.estimation.frequencies import Intervals, unbiased_weights
 from pmlopt.releases.estimation.intervals import (
-    bernstein_people,
     bernstein_width,
     confidence_of,
     moments,
     normal_quantile,
     score_ends,
-    score_people,
 )
+
+MOST_PEOPLE = 10**300
+"""Of a plan: floats end at 1e308."""
+
+_HALF_WIDTH = "the half-width", InputError
 
 LEVEL_WIDTH = 1e-3
 """Relative width to which a level is bisected: the half-width then differs by about as much."""
@@ -68,7 +70,7 @@ def half_width(
     """
     p, m = paired(prior, mechanism)
     count = whole(people, "the number of people", InputError)
-    return _Plan(p, m, confidence, workload, intervals).half_width(count)
+    return _widths(p, m, confidence, workload, intervals)(count)
 
 
 def people_needed(
@@ -107,10 +109,11 @@ def people_needed(
         1533
     """
     p, m = paired(prior, mechanism)
-    needed = _Plan(p, m, confidence, workload, intervals).people(_width(half_width))
-    if not needed < 1e300:
+    widths, width = _widths(p, m, confidence, workload, intervals), positive(half_width, *_HALF_WIDTH)
+    needed = least_whole(lambda people: widths(people) <= width, MOST_PEOPLE)
+    if needed is None:
         raise InputError(f"the half-width {half_width:g} is too small: no number of people is enough")
-    return max(1, math.ceil(needed))
+    return needed
 
 
 def level_needed(
@@ -150,6 +153,7 @@ def level_needed(
         InputError: the half-width is not positive, there are no people, or the confidence is outside (0, 1).
 
     Examples:
+        >>> import math
         >>> def response(level):  # two letters, even prior: 1.96^2 / (4 n (e^level - 1)^2) = h^2
         ...     half = math.exp(level) / 2
         ...     return [[half, 1 - half], [1 - half, half]]
@@ -157,7 +161,8 @@ def level_needed(
         >>> round(level, 2), round(math.log(1.5), 2)
         (0.41, 0.41)
     """
-    p, width, count = as_prior(prior), _width(half_width), whole(people, "the number of people", InputError)
+    p, count = as_prior(prior), whole(people, "the number of people", InputError)
+    width = positive(half_width, *_HALF_WIDTH)
     highest = p.max_leakage if most is None else nonnegative(most, "the largest level", PrivacyError)
     combinations, share = workload_matrix(workload, p.labels), confidence_of(confidence)
     enough: dict[float, Mechanism] = {}
@@ -165,7 +170,7 @@ def level_needed(
     def narrow(level: float) -> bool:
         mechanism = as_mechanism(build(level))
         possible = estimable(mechanism).includes(combinations).all()
-        if possible and _Plan(p, mechanism, share, combinations, intervals).half_width(count) <= width:
+        if possible and _widths(p, mechanism, share, combinations, intervals)(count) <= width:
             enough[level] = mechanism
         return level in enough
 
@@ -185,56 +190,32 @@ def level_needed(
     return level, enough[level]
 
 
-def _width(value: float) -> float:
-    width = real(value, "the half-width", InputError)
-    if width <= 0:
-        raise InputError(f"the half-width must be positive, not {width:g}")
-    return width
+def _widths(
+    prior: Prior,
+    mechanism: Mechanism,
+    confidence: float,
+    workload: Workload | FloatArray,
+    intervals: Intervals,
+) -> Callable[[int], float]:
+    """The largest half-width of the intervals that so many people leave, at the expected frequencies."""
+    combinations, share = workload_matrix(workload, prior.labels), confidence_of(confidence)
+    estimable(mechanism).check(combinations)
+    if intervals not in ("score", "wald", "bernstein"):
+        raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
+    law, count = prior.pmf @ mechanism.matrix, len(combinations)
+    weights, quantile = unbiased_weights(mechanism.matrix, combinations, law), normal_quantile(share, count)
+    _, variances, skews = moments(weights, law)
+    spans = np.ptp(weights[:, mechanism.support], axis=1)
 
-
-class _Plan:
-    """The half-width of the intervals by the number of people, at the expected frequencies."""
-
-    def __init__(
-        self,
-        prior: Prior,
-        mechanism: Mechanism,
-        confidence: float,
-        workload: Workload | FloatArray,
-        intervals: Intervals,
-    ) -> None:
-        share = confidence_of(confidence)
-        combinations = workload_matrix(workload, prior.labels)
-        estimable(mechanism).check(combinations)
-        if intervals not in ("score", "wald", "bernstein"):
-            raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
-        law = prior.pmf @ mechanism.matrix
-        weights = unbiased_weights(mechanism.matrix, combinations, law)
-        _, self.variances, self.skews = moments(weights, law)
-        self.spans = np.ptp(weights[:, mechanism.support], axis=1)
-        self.kind, self.risk = intervals, (1 - share) / len(combinations)
-        self.quantile = normal_quantile(share, len(combinations))
-
-    def half_width(self, people: int) -> float:
-        """The largest half-width that so many people leave."""
-        if self.kind == "bernstein":
-            widths = bernstein_width(self.variances, self.spans, people, self.risk)
-        elif self.kind == "score":
-            nothing = np.zeros_like(self.variances)
-            ends = score_ends(nothing, self.variances, self.skews, people, self.quantile)
+    def half_width(people: int) -> float:
+        number = float(people)
+        if intervals == "bernstein":
+            widths = bernstein_width(variances, spans, number, (1 - share) / count)
+        elif intervals == "score":
+            ends = score_ends(np.zeros_like(variances), variances, skews, number, quantile)
             widths = np.ptp(ends, axis=1) / 2
         else:
-            widths = self.quantile * np.sqrt(self.variances / people)
+            widths = quantile * np.sqrt(variances / number)
         return float(widths.max())
 
-    def people(self, width: float) -> float:
-        """How many people it takes for a half-width."""
-        needed = []
-        for variance, skew, span in zip(self.variances, self.skews, self.spans, strict=True):
-            if self.kind == "bernstein":
-                needed.append(bernstein_people(variance, span, self.risk, width))
-            elif self.kind == "score":
-                needed.append(score_people(variance, skew, self.quantile, width))
-            else:
-                needed.append(variance * (self.quantile / width) ** 2)
-        return float(max(needed))
+    return half_width

@@ -9,7 +9,8 @@ from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, Positions, nonnegative, real
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, Positions, nonnegative, within
+from pmlopt.core.roots import least_whole
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.tables.labelled import Numbers, table
@@ -107,14 +108,9 @@ def level_from_samples(
     lower, x, y = test.largest(tail / test.cells, 1)
     upper, _, _ = test.largest(tail, -1)
     return SampledLevel(
-        lower=max(0.0, lower),
-        upper=max(0.0, upper),
-        confidence=share,
-        measure=measure,
-        letter=known.labels[x],
-        output=outputs[y],
-        samples=tuple(int(n) for n in drawn.sum(axis=1)),
-    )
+        lower=max(0.0, lower), upper=max(0.0, upper), confidence=share, measure=measure,
+        letter=known.labels[x], output=outputs[y], samples=tuple(int(n) for n in drawn.sum(axis=1)),
+    )  # fmt: skip
 
 
 def samples_to_refute(
@@ -149,9 +145,8 @@ def samples_to_refute(
         176
     """
     known, m = paired(prior, mechanism)
-    share, chance = confidence_of(confidence), real(power, "the power", InputError)
-    if not 0 < chance < 1:
-        raise InputError(f"the power is {chance:g}: give a probability in (0, 1), such as 0.95")
+    share = confidence_of(confidence)
+    chance = within(power, "(0, 1)", "the power", InputError, ", such as 0.95")
     _check_measure(measure)
     claim = nonnegative(epsilon, "epsilon", PrivacyError)
     with np.errstate(divide="ignore"):
@@ -163,7 +158,8 @@ def samples_to_refute(
             "caught; give a lower epsilon"
         )
     column = m.matrix[:, m.support][:, y]
-    cell = np.arange(known.size) if measure == "pml" else np.array([x, _least_other(column, int(x))])
+    other = min((k for k in range(known.size) if k != x), key=lambda k: column[k], default=x)
+    cell = np.arange(known.size) if measure == "pml" else np.array([x, other])
     upward = cell == x
     end = (1 - share) / 2 / _cells(known.size, len(m.outputs), measure)
 
@@ -178,17 +174,11 @@ def samples_to_refute(
         drawn = np.stack([seen, samples - seen], axis=1)
         return _CellTest(known.pmf, drawn, measure).end(int(x), int(cell[-1]), 0, end, 1) > claim
 
-    few_samples, many = 0, 1
-    while not enough(many):
-        few_samples, many = many, 2 * many
-        if many > MOST_PLANNED:
-            raise PrivacyError(
-                f"more than {MOST_PLANNED:.0e} samples would be needed: the claim is too near to the level"
-            )
-    while many - few_samples > 1:
-        middle = (few_samples + many) // 2
-        few_samples, many = (few_samples, middle) if enough(middle) else (middle, many)
-    return many
+    if (needed := least_whole(enough, MOST_PLANNED)) is None:
+        raise PrivacyError(
+            f"more than {MOST_PLANNED:.0e} samples would be needed: the claim is too near to the level"
+        )
+    return needed
 
 
 def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure) -> FloatArray:
@@ -204,11 +194,6 @@ def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure
         for x in range(len(p)):
             least[x] = np.delete(others, x, axis=0).min(axis=0, initial=np.inf)
         return np.where(own > 0, np.log(own) - np.log(np.where(own > 0, least, 1.0)), -np.inf)
-
-
-def _least_other(column: FloatArray, x: int) -> int:
-    """The letter other than x that gives an output most rarely."""
-    return min((k for k in range(len(column)) if k != x), key=lambda k: column[k])
 
 
 def _cells(letters: int, outputs: int, measure: Measure) -> int:
@@ -227,13 +212,14 @@ class _CellTest:
         self._p, self._measure = p, measure
         self._seen, self._missed = drawn, drawn.sum(axis=1, keepdims=True) - drawn
         self.cells = _cells(len(drawn), drawn.shape[1], measure)
+        self._entries = min(len(p), 2) if measure == "ldp" else len(p)  # of a cell
 
     def largest(self, tail: float, end: Literal[1, -1]) -> tuple[float, int, int]:
         """The largest of the bounds of all cells, each wrong with probability `tail` at most, and where.
 
         Cells are visited in the order of what their bound cannot exceed, until none can be larger.
         """
-        most = self._floors_of_points(tail) if end == 1 else self._ceilings(tail)
+        most = self._floors(tail) if end == 1 else self._ceilings(tail)
         found = (-math.inf, 0, 0)
         for place in np.argsort(-most, axis=None):
             other, x, y = (int(k) for k in np.unravel_index(place, most.shape))
@@ -282,29 +268,21 @@ class _CellTest:
         level = math.log(mine[0]) - math.log(own_mass * mine[0] + weights @ q)
         return level - end * (OUTWARD + 10 * min(miss, 1e-7))
 
-    @property
-    def _entries_of_a_cell(self) -> int:
-        return min(len(self._p), 2) if self._measure == "ldp" else len(self._p)
-
     def _budget(self, tail: float) -> float:
         """The upper quantile of a sum of as many exponentials of mean 1 as a cell has entries."""
         from scipy.special import gammainccinv
 
-        return float(gammainccinv(self._entries_of_a_cell, tail))
+        return float(gammainccinv(self._entries, tail))
 
     def _boxes(self, tail: float) -> tuple[FloatArray, FloatArray]:
         """(N, M) the ends of the intervals of all entries, each wrong with probability `tail` at most."""
         lower, upper = binomial_intervals(self._seen.ravel(), self._missed.ravel(), tail)
         return lower.reshape(self._seen.shape), upper.reshape(self._seen.shape)
 
-    def _floors_of_points(self, tail: float) -> FloatArray:
-        """(1 or N, N, M) what no cell's lower bound exceeds: the level of the point that splits its budget
-        evenly.
-        """
-        own, others = self._boxes(math.exp(-self._budget(tail) / self._entries_of_a_cell))
-        if self._measure == "pml":
-            return _ratios(self._p, own, others, "pml")[None]
-        return _pairs(own, others)
+    def _floors(self, tail: float) -> FloatArray:
+        """(1 or N, N, M) what no lower bound exceeds: the level where its budget is split evenly."""
+        own, others = self._boxes(math.exp(-self._budget(tail) / self._entries))
+        return _ratios(self._p, own, others, "pml")[None] if self._measure == "pml" else _pairs(own, others)
 
     def _ceilings(self, tail: float) -> FloatArray:
         """(1 or N, N, M) what no cell's upper bound exceeds.
@@ -312,7 +290,7 @@ class _CellTest:
         For LDP the level of the box around the cell's set. For PML the largest ratio over the box and the
         tangents of `log T` at the point that splits the budget evenly, by Dinkelbach's iterations.
         """
-        budget, parts = self._budget(tail), self._entries_of_a_cell
+        budget, parts = self._budget(tail), self._entries
         lowest, highest = self._boxes(math.exp(-budget))
         if self._measure == "ldp":
             return _pairs(highest, lowest)

@@ -6,12 +6,6 @@ from pmlopt.releases.noise.histogram import LaplaceHistogram
 from pmlopt.releases.noise.laplace import BinaryLaplace, laplace_level, laplace_scale
 
 __all__ = [
-    "BinaryGaussian",
-    "BinaryLaplace",
-    "LaplaceHistogram",
-    "Promise",
-    "laplace_level",
-    "laplace_scale",
-    "plocal_failure",
-    "plocal_scale",
-]
+    "BinaryGaussian", "BinaryLaplace", "LaplaceHistogram", "Promise", "laplace_level", "laplace_scale",
+    "plocal_failure", "plocal_scale",
+]  # fmt: skip

@@ -10,7 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real
+from pmlopt.core.arrays import FloatArray, float_array, nonnegative, probability, real, within
 from pmlopt.data.mechanism import letters_at
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RandomBits, Seed, random_bits
@@ -63,26 +63,19 @@ class BinaryNoise(ABC):
     def __init__(
         self, prior: PriorLike, scale: float, radius: float = 0.0, over: PriorSet | None = None
     ) -> None:
-        known = as_prior(prior)
+        known, size = as_prior(prior), within(radius, "[0, 2]", "the radius", PrivacyError)
         if known.size != 2:
             raise PriorError(f"the prior has {known.size} letters, and this mechanism is for two")
-        object.__setattr__(self, "prior", known)
-        object.__setattr__(self, "scale", check_scale(scale))
-        object.__setattr__(self, "radius", up_to(radius, "the radius", 2))
-        object.__setattr__(self, "over", self._set(over))
-
-    def _set(self, over: PriorSet | None) -> PriorSet | None:
-        """The set of priors that was asked for."""
-        if over is None:
-            return L1Ball(self.prior, self.radius) if self.radius else None
-        if not isinstance(over, PriorSet):
+        if not isinstance(over, PriorSet | None):
             raise PrivacyError(
                 f"`over` is {over!r}: give a set of priors such as confidence_ball(prior, 0.01)"
             )
-        if self.radius:
-            raise PrivacyError(f"the radius {self.radius:g} and a set of priors are given: give one of them")
-        over.check_letters(self.prior.labels, "the prior")
-        return over
+        if over is not None:
+            if size:
+                raise PrivacyError(f"the radius {size:g} and a set of priors are given: give one of them")
+            over.check_letters(known.labels, "the prior")
+        given = L1Ball(known, size) if size else over
+        vars(self).update(prior=known, scale=check_scale(scale), radius=size, over=given)
 
     @cached_property
     def masses(self) -> LetterMasses:
@@ -227,14 +220,6 @@ class BinaryNoise(ABC):
             return np.asarray(centres)
         # floats add exactly and round once: what is rounded is on the grid, and rounding leaks nothing more
         return np.asarray(centres + self.draw(random_bits(seed), len(places)))
-
-
-def up_to(value: float, what: str, most: float) -> float:
-    """Check a number of at least 0 and at most another."""
-    size = real(value, what, PrivacyError)
-    if not 0 <= size <= most:
-        raise PrivacyError(f"{what} is {size:g}: give one in [0, {most:g}]")
-    return size
 
 
 def check_scale(scale: float) -> float:

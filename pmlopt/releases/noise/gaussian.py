@@ -8,7 +8,7 @@ from decimal import Decimal
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, probability, real
+from pmlopt.core.arrays import BoolArray, FloatArray, positive, probability
 from pmlopt.core.roots import halved
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.categorical import RandomBits
@@ -163,7 +163,7 @@ class BinaryGaussian(BinaryNoise):
         Raises:
             PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
         """
-        level, share = _positive(epsilon), probability(delta)
+        level, share = positive(epsilon, "epsilon", PrivacyError), probability(delta)
         silent = cls(prior, 0.0, radius, over)
 
         def holds(scale: float) -> bool:
@@ -243,7 +243,7 @@ def plocal_scale(epsilon: float, delta: float) -> float:
     """
     from scipy.special import erfcinv
 
-    level, share = _positive(epsilon), probability(delta)
+    level, share = positive(epsilon, "epsilon", PrivacyError), probability(delta)
     f = float(erfcinv(share))
     root = math.sqrt(f * f + level)
     return math.sqrt(2) * (f + root) / level
@@ -255,15 +255,6 @@ def plocal_failure(epsilon: float, scale: float) -> float:
     Raises:
         PrivacyError: an argument is not positive.
     """
-    level, size = real(epsilon, "epsilon", PrivacyError), real(scale, "the scale", PrivacyError)
-    if level <= 0 or size <= 0:
-        raise PrivacyError(f"epsilon is {level:g} and the scale {size:g}: give positive ones")
+    level, size = positive(epsilon, "epsilon", PrivacyError), positive(scale, "the scale", PrivacyError)
     # (a^2 - eps) / (2 a), where neither a^2 nor eps may overflow
     return min(1.0, math.erfc((size * level / 2 - 1 / size) / math.sqrt(2)))
-
-
-def _positive(epsilon: float) -> float:
-    level = real(epsilon, "epsilon", PrivacyError)
-    if level <= 0:
-        raise PrivacyError(f"epsilon is {level:g}: give a positive one")
-    return level

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, float_array, real, whole
+from pmlopt.core.arrays import FloatArray, float_array, positive, real, whole, within
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.sampling.categorical import Seed, random_bits
 from pmlopt.data.sampling.grid_noise import grid_step, laplace_noise
 from pmlopt.errors import PrivacyError
-from pmlopt.releases.noise.binary import check_scale, up_to
+from pmlopt.releases.noise.binary import check_scale
 from pmlopt.releases.noise.laplace import laplace_level, laplace_scale
 
 
@@ -57,9 +57,9 @@ class LaplaceHistogram:
     sensitivity: float = 2.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "scale", check_scale(self.scale))
-        object.__setattr__(self, "min_mass", up_to(self.min_mass, "the minimum mass", 1))
-        object.__setattr__(self, "sensitivity", _sensitivity(self.sensitivity))
+        share = within(self.min_mass, "[0, 1]", "the minimum mass", PrivacyError)
+        change = positive(self.sensitivity, "the sensitivity", PrivacyError)
+        vars(self).update(scale=check_scale(self.scale), min_mass=share, sensitivity=change)
 
     @classmethod
     def calibrate(
@@ -78,11 +78,11 @@ class LaplaceHistogram:
 
         Source: [saeidian2025histogram, eq. (5)], solved for b.
         """
-        share, change = up_to(min_mass, "the minimum mass", 1), _sensitivity(sensitivity)
-        scale = laplace_scale(epsilon, share) * (change / 2)
-        if scale == 0:
-            return cls(scale, share, change)
-        return cls(smallest_holding(lambda b: cls(b, share, change).level <= epsilon, scale), share, change)
+        share = within(min_mass, "[0, 1]", "the minimum mass", PrivacyError)
+        scale = laplace_scale(epsilon, share) * (positive(sensitivity, "the sensitivity", PrivacyError) / 2)
+        if scale:
+            scale = smallest_holding(lambda b: cls(b, share, sensitivity).level <= epsilon, scale)
+        return cls(scale, share, sensitivity)
 
     @property
     def level(self) -> float:
@@ -196,10 +196,3 @@ class LaplaceHistogram:
                 f"the sensitivity is {self.sensitivity:g}, and one record changes {classes} counts by 2 "
                 "in all: release one count, or give the sensitivity 2"
             )
-
-
-def _sensitivity(sensitivity: float) -> float:
-    change = real(sensitivity, "the sensitivity", PrivacyError)
-    if change <= 0:
-        raise PrivacyError(f"the sensitivity is {change:g}: give a positive one")
-    return change

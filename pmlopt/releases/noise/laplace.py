@@ -9,7 +9,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, nonnegative
+from pmlopt.core.arrays import FloatArray, nonnegative, within
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.categorical import RandomBits
@@ -17,7 +17,7 @@ from pmlopt.data.sampling.grid_noise import laplace_noise
 from pmlopt.errors import PrivacyError
 from pmlopt.model.closed_forms.local_privacy import level_of_ratio, ratio_for_level
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.releases.noise.binary import BinaryNoise, check_scale, up_to
+from pmlopt.releases.noise.binary import BinaryNoise, check_scale
 from pmlopt.releases.noise.leakage_tails import Cells, Failure, Letters, precision
 
 
@@ -106,7 +106,7 @@ def laplace_level(scale: float, least: float) -> float:
         >>> round(math.exp(laplace_level(2 / math.log(3), 0.5)), 12)
         1.5
     """
-    size, share = check_scale(scale), up_to(least, "the least probability", 1)
+    size, share = check_scale(scale), within(least, "[0, 1]", "the least probability", PrivacyError)
     if size == 0:
         return -math.log(share) if share else math.inf
     return level_of_ratio(share, 2 / size)
@@ -133,7 +133,8 @@ def laplace_scale(epsilon: float, least: float) -> float:
         >>> laplace_scale(math.log(2), 0.5)
         0.0
     """
-    level, share = nonnegative(epsilon, "epsilon", PrivacyError), up_to(least, "the least probability", 1)
+    level = nonnegative(epsilon, "epsilon", PrivacyError)
+    share = within(least, "[0, 1]", "the least probability", PrivacyError)
     if level == 0:
         raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
     scale = 2 / ratio_for_level(share, level)
@@ -141,9 +142,7 @@ def laplace_scale(epsilon: float, least: float) -> float:
         raise PrivacyError(
             f"epsilon is {level:g}: it takes a scale above {_LARGEST_SCALE:g}: give a larger one"
         )
-    if scale == 0:
-        return scale
-    return smallest_holding(lambda size: laplace_level(size, share) <= level, scale)
+    return smallest_holding(lambda size: laplace_level(size, share) <= level, scale) if scale else scale
 
 
 class BinaryLaplace(BinaryNoise):
