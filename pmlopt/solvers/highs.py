@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -74,9 +74,10 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
 def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> Outcome:
     """Run a solver that is loaded, and say how it ended."""
     solver.run()
-    status, info = solver.getModelStatus(), solver.getInfo()
+    status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
+    solved = solution.value_valid and solution.dual_valid
     return Outcome(
-        state=state_of(solver, status),
+        state="infeasible" if status in _INFEASIBLE else "point" if solved else "failed",
         finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
         iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
@@ -178,16 +179,6 @@ def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highsp
         solver.setOptionValue(name, value)
     solver.passModel(model)
     return solver
-
-
-def state_of(
-    solver: highspy.Highs, status: highspy.HighsModelStatus
-) -> Literal["point", "infeasible", "failed"]:
-    """What an `Outcome` calls a model status."""
-    if status in _INFEASIBLE:
-        return "infeasible"
-    solution = solver.getSolution()
-    return "point" if solution.value_valid and solution.dual_valid else "failed"
 
 
 def _values(ready: Compiled) -> FloatArray | None:

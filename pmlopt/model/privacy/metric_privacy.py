@@ -92,7 +92,12 @@ class MetricPrivacy(RatioRequirement):
         self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
         self.distance: Distance = distance
         if isinstance(distance, str):
-            self.distance = _named(distance)
+            if distance not in DISTANCES:
+                raise PrivacyError(
+                    f"the distance {distance!r} is not known: give one of {', '.join(DISTANCES)}, a function "
+                    "of two labels, a matrix, or the lengths of edges"
+                )
+            self.distance = DISTANCES[distance]
         elif not callable(distance) and not isinstance(distance, Mapping):
             found = table(distance, "the distances", PrivacyError)
             self.distance = found if any(found.axes) else _checked(found.values)
@@ -178,15 +183,6 @@ class MetricPrivacy(RatioRequirement):
 
     def __repr__(self) -> str:
         return f"MetricPrivacy(epsilon={self.epsilon})"
-
-
-def _named(name: str) -> Callable[[Any, Any], float]:
-    if name not in DISTANCES:
-        raise PrivacyError(
-            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two "
-            "labels, a matrix, or the lengths of edges"
-        )
-    return DISTANCES[name]
 
 
 def _checked(distance: Any) -> FloatArray:
