@@ -52,20 +52,14 @@ RESTARTED: Mapping[str, float | str] = {
 """Options for linear programs that differ in their costs alone: each starts from the basis of the last."""
 
 
-def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outcome:
-    """Solve an LP; `warm` starts the simplex from the values that the variables hold."""
+def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
+    """Solve an LP."""
     import cvxpy as cp
 
     ready = compiled(problem, cp.HIGHS)
-    start_point = _values(ready) if warm and method == "highs" else None
     clock = time.perf_counter()
     solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})
-    if start_point is not None:
-        solution = highspy.HighsSolution()
-        solution.col_value = start_point.tolist()
-        solution.value_valid = True
-        solver.setSolution(solution)
-    outcome = outcome_of(solver, start_point is not None, ready.seconds, clock)
+    outcome = outcome_of(solver, False, ready.seconds, clock)
     if outcome.state == "point":
         unpack(ready, solver)
     return outcome
@@ -179,15 +173,3 @@ def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highsp
         solver.setOptionValue(name, value)
     solver.passModel(model)
     return solver
-
-
-def _values(ready: Compiled) -> FloatArray | None:
-    """The variables' values in the compiled order; None where one has no value or was replaced."""
-    point = np.zeros(len(ready.data["c"]))
-    columns = ready.data["param_prob"].var_id_to_col
-    for variable in ready.data["param_prob"].variables:
-        if variable.value is None:
-            return None
-        first = columns[variable.id]
-        point[first : first + variable.size] = variable.value.flatten(order="F")
-    return point

@@ -15,7 +15,7 @@ from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
 from pmlopt.model.uncertainty.support_functions import gain_at_mixtures, mixture_thetas
-from pmlopt.solvers.structured.block_program import Block, hull_block
+from pmlopt.solvers.structured.block_program import Block, hull_block, mean_block
 
 if TYPE_CHECKING:
     import cvxpy as cp
@@ -114,7 +114,7 @@ class ConvexHull(PriorSet):
         return LeastMean(least, {"least_mean": rows}, {"least_mean": least})
 
     def block(self, keep: float) -> Block | None:
-        return hull_block(self.laws, keep)
+        return mean_block(self.laws[0], keep) if len(self.laws) == 1 else hull_block(self.laws, keep)
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
         return {"least_mean": self.least_mean(matrix)[None, :]}

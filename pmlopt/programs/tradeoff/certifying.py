@@ -58,7 +58,7 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
     problem = cp.Problem(
         cp.Minimize(cp.sum(cp.multiply(program.losses, matrix))), [cp.sum(matrix, axis=1) == 1, *silent]
     )
-    if highs.run(problem, "highs", Options(FOREVER, 1e-9), False).state != "point":
+    if highs.run(problem, "highs", Options(FOREVER, 1e-9)).state != "point":
         return None
     slopes = [np.asarray(constraint.dual_value) for constraint in silent]
     proof = _proof(joints, slopes)
