@@ -144,14 +144,6 @@ class MetricPrivacy(RatioRequirement):
     def required(self, weights: Any) -> Ratios:
         return self._letter_ratios(weights, self._required)
 
-    def some_columns(self, prior: Prior) -> FloatArray:
-        """(N, N) a column for each letter, which falls with the distance from it as fast as it may."""
-        own = self.for_prior(prior)
-        with np.errstate(over="ignore", invalid="ignore"):  # 0 nats for a distance without end ask nothing
-            exponents = np.where(np.isfinite(own.ways), own.epsilon * own.ways, np.inf)
-        columns = np.exp(-exponents)
-        return np.asarray(columns / (prior.pmf @ columns))
-
     def _letter_ratios(self, weights: Any, pairs: IntArray) -> Ratios:
         with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
             exponents = self.epsilon * self._lengths[pairs[:, 0], pairs[:, 1]]
