@@ -72,13 +72,10 @@ class Grid:
             share: (size,) how much each box has of the quantity, at least 0.
         """
         table = share.reshape([len(edges) - 1 for edges in self.edges])
-        return Grid(
-            tuple(
-                _divided(edges, 1 + _largest(table.sum(axis=tuple(set(range(table.ndim)) - {axis}))))
-                for axis, edges in enumerate(self.edges)
-            ),
-            self.periods,
-        )
+        axes = range(table.ndim)
+        shares = [table.sum(axis=tuple(set(axes) - {axis})) for axis in axes]
+        pieces = [1 + (own >= own.mean() * (1 - 1e-9)) for own in shares]
+        return Grid(tuple(map(_divided, self.edges, pieces)), self.periods)
 
     def locate(self, points: ArrayLike) -> IntArray:
         """(n,) the box of each of (n, axes) points; each holds its upper edge, the first its lower one too.
@@ -144,8 +141,3 @@ def _around(difference: FloatArray, period: float | None) -> FloatArray:
     """The distance that a difference along an axis is."""
     straight = np.abs(difference)
     return straight if period is None else np.minimum(straight, period - straight)
-
-
-def _largest(share: FloatArray) -> IntArray:
-    """(n,) 1 for the intervals that have at least the mean of a quantity, else 0."""
-    return np.asarray(share >= share.mean() * (1 - 1e-9), dtype=np.int64)

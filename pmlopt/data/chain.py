@@ -66,10 +66,9 @@ class Chain(Record):
                     f"{what} has the entry {laws.min():g} or the sum {wrong:.12g}: entries are at least 0, "
                     "and sum to one"
                 )
-        object.__setattr__(self, "initial", first)
-        object.__setattr__(self, "kernels", moves)
-        object.__setattr__(self, "labels", labels_of(labels, len(first), "the states", PriorError))
-        object.__setattr__(self, "over", None if over is None else _within(moves, over))
+        names = labels_of(labels, len(first), "the states", PriorError)
+        bounds = None if over is None else _within(moves, over)
+        vars(self).update(initial=first, kernels=moves, labels=names, over=bounds)
 
     @classmethod
     def from_sequences(

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, Label, float_array, nonnegative, probability, whole
+from pmlopt.core.arrays import FloatArray, Label, float_array, nonnegative, probability, whole
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
-from pmlopt.data.prior import Prior, PriorLike
+from pmlopt.data.prior import PriorLike
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures.leakage import (
     leakage_level,
@@ -212,7 +212,10 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     """
     share = probability(delta)
     p, m = paired(prior, mechanism)
-    order, shares, masses = _by_ratio(p, m)
+    columns = m.matrix[:, m.support]
+    law = p.pmf @ columns
+    order = np.argsort(-columns / law, axis=1, kind="stable")  # of each letter, by `P[x,y] / q[y]`
+    shares, masses = np.take_along_axis(columns, order, axis=1), law[order]
     before = np.zeros_like(masses)  # a sum of its own: cumsum less the mass loses digits of rare outcomes
     before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)
     taken = np.clip(share - before, 0.0, masses) / masses
@@ -220,16 +223,6 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     event = np.zeros(len(m.outputs))
     event[np.flatnonzero(m.support)[order[best]]] = taken[best]
     return event
-
-
-def _by_ratio(p: Prior, m: Mechanism) -> tuple[IntArray, FloatArray, FloatArray]:
-    """For each letter the outcomes that occur, in descending order of `P[x,y] / q[y]`: their places among
-    those, `P[x,y]` and `q[y]`.
-    """
-    columns = m.matrix[:, m.support]
-    law = p.pmf @ columns
-    order = np.argsort(-columns / law, axis=1, kind="stable")
-    return order, np.take_along_axis(columns, order, axis=1), law[order]
 
 
 def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) -> tuple[float, float]:

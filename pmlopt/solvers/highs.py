@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import highspy
 import numpy as np
@@ -52,20 +52,14 @@ RESTARTED: Mapping[str, float | str] = {
 """Options for linear programs that differ in their costs alone: each starts from the basis of the last."""
 
 
-def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outcome:
-    """Solve an LP; `warm` starts the simplex from the values that the variables hold."""
+def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
+    """Solve an LP."""
     import cvxpy as cp
 
     ready = compiled(problem, cp.HIGHS)
-    start_point = _values(ready) if warm and method == "highs" else None
     clock = time.perf_counter()
     solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})
-    if start_point is not None:
-        solution = highspy.HighsSolution()
-        solution.col_value = start_point.tolist()
-        solution.value_valid = True
-        solver.setSolution(solution)
-    outcome = outcome_of(solver, start_point is not None, ready.seconds, clock)
+    outcome = outcome_of(solver, False, ready.seconds, clock)
     if outcome.state == "point":
         unpack(ready, solver)
     return outcome
@@ -74,9 +68,10 @@ def run(problem: cp.Problem, method: str, options: Options, warm: bool) -> Outco
 def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> Outcome:
     """Run a solver that is loaded, and say how it ended."""
     solver.run()
-    status, info = solver.getModelStatus(), solver.getInfo()
+    status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
+    solved = solution.value_valid and solution.dual_valid
     return Outcome(
-        state=state_of(solver, status),
+        state="infeasible" if status in _INFEASIBLE else "point" if solved else "failed",
         finished=status == highspy.HighsModelStatus.kOptimal,
         message=solver.modelStatusToString(status),
         iterations=max(info.simplex_iteration_count, 0) + max(info.ipm_iteration_count, 0),
@@ -178,25 +173,3 @@ def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highsp
         solver.setOptionValue(name, value)
     solver.passModel(model)
     return solver
-
-
-def state_of(
-    solver: highspy.Highs, status: highspy.HighsModelStatus
-) -> Literal["point", "infeasible", "failed"]:
-    """What an `Outcome` calls a model status."""
-    if status in _INFEASIBLE:
-        return "infeasible"
-    solution = solver.getSolution()
-    return "point" if solution.value_valid and solution.dual_valid else "failed"
-
-
-def _values(ready: Compiled) -> FloatArray | None:
-    """The variables' values in the compiled order; None where one has no value or was replaced."""
-    point = np.zeros(len(ready.data["c"]))
-    columns = ready.data["param_prob"].var_id_to_col
-    for variable in ready.data["param_prob"].variables:
-        if variable.value is None:
-            return None
-        first = columns[variable.id]
-        point[first : first + variable.size] = variable.value.flatten(order="F")
-    return point

@@ -10,13 +10,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.data.sampling.categorical import RandomBits, exponential_coins
+
+Whole: TypeAlias = IntArray | NDArray[np.object_]
 
 FINENESS = 48
 """The step is at most the scale over 2^48: tails on the grid are those of the density but for that."""
@@ -78,7 +80,7 @@ def gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) -> Fl
     return _times(_kept(size, tries), step)
 
 
-def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
+def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> Whole:
     """(size,) discrete Laplace noise of the scale top / bottom on the whole numbers."""
 
     def tries(count: int) -> Any:
@@ -88,21 +90,19 @@ def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> IntArr
         kept = ~(negative & (sizes == 0))  # zero has one sign
         return np.where(negative, -sizes, sizes)[kept]
 
-    found: IntArray | NDArray[np.object_] = _kept(size, tries)
-    return found
+    return _kept(size, tries)
 
 
-def _geometric(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
+def _geometric(top: int, size: int, bits: RandomBits) -> Whole:
     """(size,) whole numbers k >= 0 with probability proportional to `e^(-k / top)`."""
     remainders: Any = _remainders(top, size, bits)
     quotients: Any = _quotients(size, bits)
     if top * (int(quotients.max(initial=0)) + 1) >= 2**63:
         remainders, quotients = remainders.astype(object), quotients.astype(object)
-    found: IntArray | NDArray[np.object_] = remainders + top * quotients
-    return found
+    return np.asarray(remainders + top * quotients)
 
 
-def _remainders(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.object_]:
+def _remainders(top: int, size: int, bits: RandomBits) -> Whole:
     """(size,) whole numbers r from 0 to top - 1 with probability proportional to `e^(-r / top)`."""
 
     def tries(count: int) -> Any:
@@ -114,18 +114,17 @@ def _remainders(top: int, size: int, bits: RandomBits) -> IntArray | NDArray[np.
         exact = lambda place: Fraction(int(tried[place]), top)  # noqa: E731
         return tried[exponential_coins(exponents, exact, bits)]
 
-    found: IntArray | NDArray[np.object_] = _kept(size, tries)
-    return found
+    return _kept(size, tries)
 
 
-def _kept(size: int, tries: Callable[[int], Any]) -> Any:
+def _kept(size: int, tries: Callable[[int], Any]) -> Whole:
     """(size,) what rejection keeps: `tries(k)` makes k tries and returns those that it keeps."""
     found: list[Any] = []
     left = size
     while left:
         found.append(tries(left))
         left -= len(found[-1])
-    return np.concatenate(found) if found else np.zeros(0, dtype=np.int64)
+    return np.asarray(np.concatenate(found)) if found else np.zeros(0, dtype=np.int64)
 
 
 def _quotients(size: int, bits: RandomBits) -> IntArray:
@@ -139,6 +138,6 @@ def _quotients(size: int, bits: RandomBits) -> IntArray:
     return quotients
 
 
-def _times(whole: IntArray | NDArray[np.object_], step: float) -> FloatArray:
+def _times(whole: Whole, step: float) -> FloatArray:
     """Whole numbers times the step, a power of two, each rounded to a float once."""
     return np.asarray(whole.astype(np.float64) * step)

@@ -243,15 +243,12 @@ def _occurrences(rows: Rows, letters: int) -> IntArray:
 def _places(found: IntArray, listed: IntArray) -> IntArray:
     """(k,) where each row stands in a list of different rows, all of whole numbers with the same sum."""
     base, width = int(listed[0].sum()) + 1, listed.shape[1]
-    if base ** (width - 1) >= 2**63:
-        different, inverse = np.unique(found, axis=0, return_inverse=True)
-        where = {tuple(row): place for place, row in enumerate(listed.tolist())}
-        known = np.array([where[tuple(row)] for row in different.tolist()], dtype=np.int64)
-        return np.asarray(known[inverse.ravel()])
-    powers = base ** np.arange(width - 1, dtype=np.int64)  # the last number follows from the sum
-    keys = listed[:, :-1] @ powers
+    kind = np.int64 if base ** (width - 1) < 2**63 else object  # whole numbers without end
+    powers = np.array([base**place for place in range(width - 1)], dtype=kind)
+    # the last number follows from the sum
+    keys, wanted = (rows[:, :-1].astype(kind) @ powers for rows in (listed, found))
     order = np.argsort(keys)
-    return np.asarray(order[np.searchsorted(keys[order], found[:, :-1] @ powers)])
+    return np.asarray(order[np.searchsorted(keys[order], wanted)])
 
 
 def shuffled_within(letters: Rows, size: int, bits: RandomBits) -> IntArray:

@@ -170,7 +170,7 @@ def _ordered(
         raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
     kinds = [_labels([key[k] for key in counts], table) for k in range(len(columns))]
     try:
-        letters = [_ascending(kind) for kind in kinds]
+        letters = [sorted(kind, key=lambda value: _rank(kind[value])) for kind in kinds]
     except TypeError:
         raise InputError(
             f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
@@ -271,11 +271,6 @@ def _labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
         return {value: value for value in distinct}
     texts = [value for value in distinct if value != MISSING_LETTER]
     return {MISSING_LETTER: MISSING_LETTER, **dict(zip(texts, labels_from_text(texts), strict=True))}
-
-
-def _ascending(labels: Mapping[Any, Label]) -> list[Any]:
-    """The values in the order of their labels."""
-    return sorted(labels, key=lambda value: _rank(labels[value]))
 
 
 def _rank(label: Label) -> tuple[bool, Any]:

@@ -272,6 +272,8 @@ def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
         >>> combinations({"b": 1, "a": 0}, "the workload", InputError).along(1, ("a", "b"), InputError).values
         [[0, 1]]
     """
+    if isinstance(data, Labelled):
+        return data
     found = opened(data)
     if found is not None and is_frame(found):
         names = row_names(found), column_names(found)

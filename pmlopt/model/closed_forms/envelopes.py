@@ -65,15 +65,11 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
         True
     """
     case = _case(prior, epsilon, delta)
-    if case.number == 1 or case.alpha == case.beta:
+    last = case.number - 1
+    if last == 0:
         return math.log(case.alpha / case.law[0])
-    first, second = randomized_response_thresholds(prior, epsilon, delta)
-    n = case.number
-    if case.theta <= first:
-        return math.log(case.alpha / case.law[n - 2])
-    if case.theta <= second:
-        return math.log(((n - 1) * case.alpha + case.theta * case.beta) / case.delta)
-    return math.log(case.alpha / case.law[n - 1])
+    spread = (last * case.alpha + case.theta * case.beta) / case.delta  # between theta_1 and theta_2
+    return math.log(max(case.alpha / case.law[last], min(case.alpha / case.law[last - 1], spread)))
 
 
 def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: float) -> tuple[float, float]:

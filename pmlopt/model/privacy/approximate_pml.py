@@ -24,6 +24,7 @@ from pmlopt.model.privacy.requirement import (
     below,
     shaped,
 )
+from pmlopt.model.uncertainty.support_functions import lowest_between
 from pmlopt.solvers.structured.block_program import Block, slack_block
 
 if TYPE_CHECKING:
@@ -109,39 +110,30 @@ class ApproximatePML(Requirement):
         return (over * (over > 0)).sum(axis=1).max() * denominator - numerator * total * row
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        # with prices m >= 0 of the slack columns are apart again; any prices prove a bound
-        return _priced(prior, gains, self, _prices(prior, gains, self))
+        return self.proved(prior, gains, self.witness(prior, gains))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """The prices of the slack: (N,)."""
         return {"prices": _prices(prior, gains, self)}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
+        """From any multipliers m >= 0 of the slack constraints, with which columns are apart again.
+
+        `delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
+
+        The largest of one column takes letters by descending gain up to e^eps each, or without a limit at
+        the price `g[x] - m[x] / p[x]`. It is the least of `c + e^eps <p, (g - c)^+>` over c from the best
+        price on.
+        """
         prices = np.maximum(shaped(witness, "prices", (prior.size,)), 0.0)
-        return _priced(prior, gains, self, prices)
-
-
-def _priced(prior: Prior, gains: FloatArray, privacy: ApproximatePML, prices: FloatArray) -> float:
-    """Upper bound on the gains from multipliers m >= 0 of the slack constraints.
-
-    `delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
-
-    The largest of one column takes letters by descending gain up to e^eps each, or without a limit at the
-    price `g[x] - m[x] / p[x]`. It is the least of `c + e^eps <p, (g - c)^+>` over c from the best price on.
-    """
-    p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
-    order = np.argsort(-gains, axis=0, kind="stable")
-    filled = np.cumsum(p[order], axis=0)
-    last = np.minimum((filled * up < 1).sum(axis=0), len(p) - 1)
-    edge = np.take_along_axis(gains, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
-    best = (gains - (prices / p)[:, None]).max(axis=0)
-    cost = np.maximum(edge, best)
-    worth = cost + up * (p @ np.maximum(gains - cost, 0.0))
-    return privacy.delta * float(prices.sum()) + float(worth.max())
-
-
-_MAX_ITERATIONS = 100
-"""Iterations after which the search of prices ends; ten to thirty are usual."""
+        p, up = prior.pmf, math.exp(min(self.epsilon, prior.max_leakage))
+        order = np.argsort(-gains, axis=0, kind="stable")
+        filled = np.cumsum(p[order], axis=0)
+        last = np.minimum((filled * up < 1).sum(axis=0), len(p) - 1)
+        edge = np.take_along_axis(gains, np.take_along_axis(order, last[None, :], axis=0), axis=0)[0]
+        cost = np.maximum(edge, (gains - (prices / p)[:, None]).max(axis=0))
+        worth = cost + up * (p @ np.maximum(gains - cost, 0.0))
+        return self.delta * float(prices.sum()) + float(worth.max())
 
 
 _FULL = 1e-12
@@ -149,12 +141,11 @@ _FULL = 1e-12
 
 
 def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
-    """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `_priced`.
+    """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `proved`.
 
     A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau)
     is the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] -
-    c_y(tau))^+`, and the bound is convex in tau alone: cutting planes on an interval, the next tau being
-    where the lines at its ends cross.
+    c_y(tau))^+`, and the bound is convex in tau alone.
     """
     p, up = prior.pmf, math.exp(min(privacy.epsilon, prior.max_leakage))
     order = np.argsort(-gains, axis=0, kind="stable")
@@ -166,28 +157,16 @@ def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatAr
     lowest = np.where(rising, levels, np.inf).min(axis=0)
     columns = np.arange(gains.shape[1])
 
-    def at(tau: float) -> tuple[FloatArray, float, float]:
-        """The multipliers at tau, the bound, and its slope."""
+    def at(tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The multipliers at one tau, the bound, and its slope."""
         above = np.minimum((levels > tau).sum(axis=0), rising.sum(axis=0) - 1)
         rate = 1 / (1 - up * mass[above, columns])
         over = gains - rate * (tau - up * worth[above, columns])
         best = over.argmax(axis=1)
         largest = over[np.arange(len(p)), best]
         paid = np.where(largest > 0, p, 0.0)
-        bound = tau + privacy.delta * float(paid @ largest)
-        return paid * largest, bound, 1 - privacy.delta * float(paid @ rate[best])
+        bound = tau + privacy.delta * (paid @ largest)
+        return paid * largest, bound, np.asarray(1 - privacy.delta * (paid @ rate[best]))
 
-    low, high = float(lowest.max()), float(gains.max())
-    (m_low, f_low, d_low), (m_high, f_high, d_high) = at(low), at(high)
-    for _ in range(_MAX_ITERATIONS):
-        if d_low >= 0 or d_high <= 0:
-            break
-        tau = (f_low - f_high + d_high * high - d_low * low) / (d_high - d_low)
-        if not low < tau < high:
-            break
-        found, value, slope = at(tau)
-        if slope < 0:
-            low, m_low, f_low, d_low = tau, found, value, slope
-        else:
-            high, m_high, f_high, d_high = tau, found, value, slope
-    return m_low if f_low < f_high else m_high
+    low, high, size = (np.array([end.max()]) for end in (lowest, gains, np.abs(gains)))
+    return at(lowest_between(lambda tau: at(tau)[1:], low, high, size)[1])[0]

@@ -289,9 +289,7 @@ def _excess(one: Bound, mean: tuple[Any, Any], matrix: Any, power: Callable[[flo
         return matrix.max(axis=0) * total - factor * least
     if one.kind == SPREAD:
         return matrix.max(axis=0) - factor * matrix.min(axis=0)
-    if (
-        one.kind == TOTAL
-    ):  # the sum that stands for one is the least of a row: rows of floats may differ in theirs
+    if one.kind == TOTAL:  # the sum that stands for one is the least of a row: those of floats may differ
         return matrix.max(axis=0).sum() - factor * matrix.sum(axis=1).min()
     total, law = mean
     if one.kind == PLAIN:

@@ -92,7 +92,12 @@ class MetricPrivacy(RatioRequirement):
         self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
         self.distance: Distance = distance
         if isinstance(distance, str):
-            self.distance = _named(distance)
+            if distance not in DISTANCES:
+                raise PrivacyError(
+                    f"the distance {distance!r} is not known: give one of {', '.join(DISTANCES)}, a function "
+                    "of two labels, a matrix, or the lengths of edges"
+                )
+            self.distance = DISTANCES[distance]
         elif not callable(distance) and not isinstance(distance, Mapping):
             found = table(distance, "the distances", PrivacyError)
             self.distance = found if any(found.axes) else _checked(found.values)
@@ -139,14 +144,6 @@ class MetricPrivacy(RatioRequirement):
     def required(self, weights: Any) -> Ratios:
         return self._letter_ratios(weights, self._required)
 
-    def some_columns(self, prior: Prior) -> FloatArray:
-        """(N, N) a column for each letter, which falls with the distance from it as fast as it may."""
-        own = self.for_prior(prior)
-        with np.errstate(over="ignore", invalid="ignore"):  # 0 nats for a distance without end ask nothing
-            exponents = np.where(np.isfinite(own.ways), own.epsilon * own.ways, np.inf)
-        columns = np.exp(-exponents)
-        return np.asarray(columns / (prior.pmf @ columns))
-
     def _letter_ratios(self, weights: Any, pairs: IntArray) -> Ratios:
         with np.errstate(over="ignore"):  # past all floats, and then past LARGEST_RATIO_EXPONENT
             exponents = self.epsilon * self._lengths[pairs[:, 0], pairs[:, 1]]
@@ -178,15 +175,6 @@ class MetricPrivacy(RatioRequirement):
 
     def __repr__(self) -> str:
         return f"MetricPrivacy(epsilon={self.epsilon})"
-
-
-def _named(name: str) -> Callable[[Any, Any], float]:
-    if name not in DISTANCES:
-        raise PrivacyError(
-            f"the distance {name!r} is not known: give one of {', '.join(DISTANCES)}, a function of two "
-            "labels, a matrix, or the lengths of edges"
-        )
-    return DISTANCES[name]
 
 
 def _checked(distance: Any) -> FloatArray:

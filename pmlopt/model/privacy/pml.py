@@ -67,12 +67,9 @@ class LetterBudgets(RatioRequirement):
             )
 
     def ratios(self, weights: Any) -> Ratios:
-        return mean_ratios(weights, np.minimum(np.array(self.epsilon), _most(weights)))
-
-
-def _most(weights: Any) -> float:
-    """No letter tells more than -log(min p); a little above, so that nothing that binds is lost."""
-    return math.log(sum(weights)) - math.log(min(weights)) + 1e-6
+        # no letter tells more than -log(min p); a little above, so that nothing that binds is lost
+        most = math.log(sum(weights)) - math.log(min(weights)) + 1e-6
+        return mean_ratios(weights, np.minimum(np.array(self.epsilon), most))
 
 
 @dataclass(frozen=True, init=False)

@@ -73,6 +73,21 @@ class RatioRequirement(Requirement):
         ratios = own.required(p.pmf)
         return own.measured(ratios.largest_log_ratios(m.matrix[:, m.support]), ratios)
 
+    def some_columns(self, prior: Prior) -> FloatArray:
+        """Constants of which one entry is raised, or lowered, as far as can be.
+
+        Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
+        """
+        pairs, n = self._pairs(prior).excesses[0].tocoo(), prior.size
+        up, steps = pairs.data > 0, -pairs.sum(axis=1)[pairs.row] / pairs.data
+        most, least = np.full(n, np.inf), np.full(n, -1.0)
+        np.minimum.at(most, pairs.col[up], steps[up])
+        np.maximum.at(least, pairs.col[~up], steps[~up])
+        ends = np.clip(np.concatenate([most, least]), -1.0, 1 / np.finfo(float).eps)
+        columns = 1 + np.tile(np.eye(n), 2) * ends
+        means = prior.pmf @ columns
+        return np.asarray(columns[:, means > 0] / means[means > 0])
+
 
 class RatiosOnCells(RatioRequirement):
     """A list of ratio bounds on columns that are constant on the cells of their output.
@@ -228,21 +243,6 @@ class RatioBound(RatioRequirement):
     def _listed(self, both: Any, unit: float) -> Ratios:
         sides, half = [(row, unit) for row in both], len(self.numerators)
         return ratios_of(sides[:half], sides[half:], self.each.tolist())
-
-    def some_columns(self, prior: Prior) -> FloatArray:
-        """Constants of which one entry is raised, or lowered, as far as can be.
-
-        Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
-        """
-        pairs = self._floats.excesses[0].toarray()
-        spare = -pairs.sum(axis=1, keepdims=True)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            most = np.where(pairs > 0, spare / pairs, np.inf).min(axis=0)
-            least = np.where(pairs < 0, spare / pairs, -1.0).max(axis=0)
-        steps = np.clip(np.concatenate([most, least]), -1.0, 1 / np.finfo(float).eps)
-        columns = 1 + np.tile(np.eye(self.size), 2) * steps
-        means = prior.pmf @ columns
-        return np.asarray(columns[:, means > 0] / means[means > 0])
 
     def __repr__(self) -> str:
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"

@@ -345,14 +345,8 @@ class Ratios:
     @cached_property
     def _floats(self) -> FloatArray:
         """(R, N) the rows over their scales, as floats."""
-        return np.array(
-            [[float(Fraction(int(v), int(d))) if self._exact else v / d for v in row]
-             for row, d in zip(self.rows, self.scales, strict=True)], dtype=float,
-        ).reshape(-1, self.size)  # fmt: skip
-
-    @property
-    def _exact(self) -> bool:
-        return bool(np.asarray(self.rows).dtype == object)
+        shares = self.rows / self.scales[:, None]  # of whole numbers rounded to the nearest, as of floats
+        return np.asarray(shares, dtype=float).reshape(-1, self.size)
 
 
 def ratios_of(
@@ -556,20 +550,10 @@ def _joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArr
     unit = abs(pairs).max(axis=1).toarray().ravel()
     costs = (p[:, None] * gains).T.ravel()
     scale = float(np.abs(costs).max()) or 1.0
-    system = sparse.vstack(
-        [
-            sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs),
-            sparse.kron(np.ones((1, m)), sparse.eye_array(n)),
-        ],
-        format="csc",
-    )
-    model = highs.columnwise(
-        -costs / scale,
-        (0.0, np.inf),
-        (np.append(np.full(k * m, -np.inf), np.ones(n)), np.append(np.zeros(k * m), np.ones(n))),
-        (system.indptr, system.indices, system.data),
-    )
-    solver = highs.loaded(model, highs.RESTARTED)
+    within = sparse.kron(sparse.eye_array(m), sparse.diags_array(1 / unit) @ pairs)
+    system = sparse.vstack([within, sparse.kron(np.ones((1, m)), sparse.eye_array(n))])
+    ends = np.append(np.full(k * m, -np.inf), np.ones(n)), np.append(np.zeros(k * m), np.ones(n))
+    solver = highs.loaded(highs.of_matrix(-costs / scale, (0.0, np.inf), ends, system), highs.RESTARTED)
     solver.run()
     duals = np.array(solver.getSolution().row_dual)
     if len(duals) != k * m + n or not np.isfinite(duals).all():

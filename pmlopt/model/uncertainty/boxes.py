@@ -286,15 +286,9 @@ class ChoquetSet(PriorSet):
         """The least total of `(a + theta Q)^+` over Q, as the largest of these pieces."""
         nu, n = self.floats, self.size
         lower, shift = nu.lower / nu.total, nu.shift / nu.total
-        pieces = [Piece(lower, float(lower.sum()) - shift)]
-        if shift > 0:
-            pieces.append(Piece(np.zeros(n), 0.0))
-        if nu.upper is None:
-            pieces.append(Piece(None, 1.0))
-        else:
-            upper = nu.upper / nu.total
-            pieces.append(Piece(upper, 1.0))
-        return tuple(pieces)
+        nothing = [Piece(np.zeros(n), 0.0)] if shift > 0 else []
+        upper = None if nu.upper is None else nu.upper / nu.total
+        return Piece(lower, float(lower.sum()) - shift), *nothing, Piece(upper, 1.0)
 
     def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
         nu = self.floats

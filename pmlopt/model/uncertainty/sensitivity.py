@@ -174,16 +174,13 @@ def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike
         >>> round(lipschitz_bound(AllPriors(2), warner, [0.5, 0.5], [0.6, 0.4]), 12)
         0.6
     """
-    m = as_mechanism(mechanism)
-    if not isinstance(priors, PriorSet):
-        raise PrivacyError(f"{priors!r} is no set of priors: give one such as L1Ball(prior, 0.1)")
+    capacity = leakage_capacity(priors, mechanism)
     for prior in (first, second):
         if not priors.contains(prior):
             raise PrivacyError(f"a prior is not in {priors!r}: the bound is about two of its priors")
     apart = distance(first, second)
     if apart == 0:
         return 0.0
-    capacity = leakage_capacity(priors, m)
     return math.exp(capacity) * apart if capacity < 700 else math.inf
 
 

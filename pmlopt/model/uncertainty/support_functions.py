@@ -255,10 +255,7 @@ def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: F
 
 
 def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
-    """(M,) the minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers.
-
-    Cutting planes on an interval: the next theta is where the lines at its ends cross.
-    """
+    """(M,) the minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers."""
 
     def at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         values, slopes = zip(*(piece.at(costs, theta, keep) for piece in pieces), strict=True)
@@ -268,10 +265,28 @@ def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[Flo
 
     left = np.zeros(costs.shape[1])
     right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - keep) * (1 + 1e-9)
+    return lowest_between(at, left, right, np.abs(costs).sum(axis=0))
+
+
+def lowest_between(
+    at: Callable[[FloatArray], tuple[FloatArray, FloatArray]],
+    left: FloatArray,
+    right: FloatArray,
+    size: FloatArray,
+) -> tuple[FloatArray, FloatArray]:
+    """(M,) the minima of convex functions on intervals, and the (M,) minimisers.
+
+    Cutting planes: the next point is where the lines at both ends cross.
+
+    Args:
+        at: the (M,) values and slopes at (M,) points.
+        left: (M,) one end of each interval.
+        right: (M,) the other.
+        size: (M,) the unit of the values: 1e-16 of it is not looked for.
+    """
     (f_left, d_left), (f_right, d_right) = at(left), at(right)
     best = np.where(f_right < f_left, right, left)
     lowest = np.minimum(f_left, f_right)
-    size = np.abs(costs).sum(axis=0)
     for _ in range(_MAX_ITERATIONS):
         with np.errstate(divide="ignore", invalid="ignore"):
             theta = (f_left - f_right + d_right * right - d_left * left) / (d_right - d_left)

@@ -14,13 +14,7 @@ from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, common_integers, float
 from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
-from pmlopt.model.uncertainty.support_functions import (
-    Piece,
-    best_thetas,
-    gain_at_mixtures,
-    largest_gain,
-    mixture_thetas,
-)
+from pmlopt.model.uncertainty.support_functions import gain_at_mixtures, mixture_thetas
 from pmlopt.solvers.structured.block_program import Block, hull_block, mean_block
 
 if TYPE_CHECKING:
@@ -115,8 +109,6 @@ class ConvexHull(PriorSet):
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
         import cvxpy as cp
 
-        if len(self.laws) == 1:
-            return LeastMean(self.laws @ mechanism)
         least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
         return LeastMean(least, {"least_mean": rows}, {"least_mean": least})
@@ -125,11 +117,9 @@ class ConvexHull(PriorSet):
         return mean_block(self.laws[0], keep) if len(self.laws) == 1 else hull_block(self.laws, keep)
 
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        return {} if len(self.laws) == 1 else {"least_mean": self.least_mean(matrix)[None, :]}
+        return {"least_mean": self.least_mean(matrix)[None, :]}
 
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        if len(self.laws) == 1:
-            return largest_gain((Piece(self.laws[0], 1.0),), p, gains, keep)
         return float((p @ gains).max() if keep >= 1 else mixture_thetas(self.laws, p, gains, keep)[1].max())
 
     @property
@@ -140,8 +130,6 @@ class ConvexHull(PriorSet):
     def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
         if keep >= 1:
             return np.zeros((len(self.laws), gains.shape[1]))
-        if len(self.laws) == 1:
-            return best_thetas((Piece(self.laws[0], 1.0),), p, gains, keep)
         return mixture_thetas(self.laws, p, gains, keep)[0]
 
     def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:

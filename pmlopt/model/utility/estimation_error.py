@@ -60,9 +60,7 @@ def workload_rows(workload: Workload, labels: Sequence[Label]) -> tuple[tuple[La
         workload = "identity"
     if isinstance(workload, str):
         return _named(workload)(labels)
-    given = (
-        workload if isinstance(workload, Labelled) else combinations(workload, "the workload", UtilityError)
-    )
+    given = combinations(workload, "the workload", UtilityError)
     if given.axes[1] is not None:
         given = given.along(1, labels, UtilityError)
     matrix = float_array(given.values, 2, "the workload", UtilityError)
@@ -193,9 +191,7 @@ class EstimationError(Utility):
         if isinstance(self.workload, str):
             _named(self.workload)
         elif self.workload is not None:
-            given = self.workload
-            if not isinstance(given, Labelled):
-                given = combinations(given, "the workload", UtilityError)
+            given = combinations(self.workload, "the workload", UtilityError)
             vars(self).update(
                 workload=float_array(given.values, 2, "the workload", UtilityError), letters=given.axes[1]
             )

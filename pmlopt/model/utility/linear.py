@@ -117,8 +117,7 @@ class LinearUtility(Utility):
     def __post_init__(self) -> None:
         if not callable(self.matrix):
             name = f"the {self.what} matrix"
-            given = self.matrix
-            found = given if isinstance(given, Labelled) else table(given, name, UtilityError)
+            found = table(self.matrix, name, UtilityError)
             vars(self).update(matrix=float_array(found.values, 2, name, UtilityError), axes=found.axes)
 
     @classmethod

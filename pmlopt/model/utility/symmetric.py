@@ -229,11 +229,6 @@ class SumOfParts(LinearUtility):
     kind: ClassVar[str] = "sum-of-parts"
     parts: tuple[LinearUtility, ...]
 
-    @classmethod
-    def from_fields(cls, parts: tuple[LinearUtility, ...]) -> SumOfParts:  # type: ignore[override]
-        """As a file has it."""
-        return cls(*parts)
-
     @property
     def maximised(self) -> bool:  # type: ignore[override]
         """Whether the parts are gains."""

@@ -69,7 +69,7 @@ class Start:
     @property
     def vertex(self) -> bool:
         """Whether the closed form is a vertex from which the simplex gains; a constant is too degenerate."""
-        return self.formula and self.known is not None and self.known.name != "constant"
+        return self.banded and self.formula and self.known is not None and self.known.name != "constant"
 
     @property
     def useful(self) -> FloatArray | None:
@@ -78,8 +78,8 @@ class Start:
 
     @property
     def given(self) -> bool:
-        """Whether a person gave a mechanism to start from."""
-        return self.matrix is not None and not self.formula
+        """Whether a person gave a mechanism to start from, and columns in bands gain by it."""
+        return self.banded and self.matrix is not None and not self.formula
 
     @cached_property
     def task(self) -> Task | None:
@@ -197,17 +197,14 @@ def _solved(
             basis = near.arrays if near is not None and near.solver == name else None
             return simplex.run(task, options, start.useful, basis)
     small = program.table.size <= SIMPLEX_ENTRIES and program.bounds_on_pairs is None
-    if name == "highs" and start.ratios_alone and start.useful is None and small:
+    if name == "highs" and start.ratios_alone and small:
         ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
         assert ratios is not None
         return letter_pairs.by_simplex(program, ratios, options)
     if (still := letter_pairs.in_no_time(program, options.clock)) is not None:
         words = f"{TIME}: compiling takes longer than there is"
         return Outcome("point", False, words, 0, False, 0.0, 0.0, still)
-    warm = start.useful if name in highs.METHODS else None
-    if warm is not None:
-        program.assign(warm)
-    outcome = _generic(name, settings, program, options, warm is not None)
+    outcome = _generic(name, settings, program, options)
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
 
 
@@ -222,7 +219,7 @@ def by_classes(program: LinearDesign, classes: PairClasses, options: Options) ->
     columns = ReducedColumns.of(classes, program.privacy)
     declared = columns.declaration(classes.output_names, program.maximised, values)
     ready = time.perf_counter()
-    outcome = highs.run(declared.problem, "highs", options, warm=False)
+    outcome = highs.run(declared.problem, "highs", options)
     if outcome.state != "point":
         return outcome
     lifts, duals = declared.variables["orbits"].value, declared.constraints["rows"].dual_value
@@ -233,12 +230,10 @@ def by_classes(program: LinearDesign, classes: PairClasses, options: Options) ->
     return replace(outcome, warm_started=False, found=found, compile_seconds=seconds)
 
 
-def _generic(
-    name: str, settings: Mapping[str, Any], program: Program[Any], options: Options, warm: bool = False
-) -> Outcome:
-    """The declared problem by HiGHS, or by a solver of cvxpy; `warm` starts from the variables' values."""
+def _generic(name: str, settings: Mapping[str, Any], program: Program[Any], options: Options) -> Outcome:
+    """The declared problem by HiGHS, or by a solver of cvxpy."""
     if name in highs.METHODS:
-        return highs.run(program.problem, name, options, warm)
+        return highs.run(program.problem, name, options)
     return through_cvxpy.run(program.problem, name.upper(), options, dict(settings))
 
 
@@ -288,7 +283,7 @@ DECISIONS = (
     _row(
         letter_pairs.NAME,
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
-        lambda start: start.program.pairs is not None and start.matrix is None,
+        lambda start: start.program.pairs is not None and not start.formula,
     ),
     _row(
         CLOSED_FORM,
@@ -302,8 +297,8 @@ DECISIONS = (
     ),
     _row(
         "highs",
-        f"LP with a start, to {SIMPLEX_ENTRIES} entries, or {SLOW_ENTRIES:,} without blocks: simplex, warm",
-        lambda start: start.given and start.within(SLOW_ENTRIES if start.task is None else SIMPLEX_ENTRIES),
+        f"LP with a start, of at most {SIMPLEX_ENTRIES} entries: simplex, warm",
+        lambda start: start.given and start.within(SIMPLEX_ENTRIES),
     ),
     _row(
         "highs",

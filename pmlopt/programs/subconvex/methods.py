@@ -142,7 +142,7 @@ def _declared(name: str, program: ColumnDesign, options: Options, _: bool) -> Ou
     if name == "highs":
         return _by_simplex(program, options)
     if name in highs.METHODS:
-        outcome = highs.run(program.problem, name, options, False)
+        outcome = highs.run(program.problem, name, options)
     else:
         outcome = through_cvxpy.run(program.problem, name.upper(), options, {})
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome

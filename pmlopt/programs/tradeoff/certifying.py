@@ -56,7 +56,7 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
     silent = [_deviations(joint) @ matrix == 0 for joint in joints.values()]
     spent, rows = cp.sum(cp.multiply(program.losses, matrix)), cp.sum(matrix, axis=1) == 1
     problem = cp.Problem(cp.Minimize(spent), [rows, *silent])
-    if highs.run(problem, "highs", Options(FOREVER, 1e-9), False).state != "point":
+    if highs.run(problem, "highs", Options(FOREVER, 1e-9)).state != "point":
         return None
     proof = _proof(joints, [np.asarray(constraint.dual_value) for constraint in silent])
     with localcontext() as context:

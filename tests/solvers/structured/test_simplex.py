@@ -58,7 +58,7 @@ def test_the_direct_program_is_the_declared_one(kind: str, seed: int) -> None:
     program, _ = some(kind, seed)
     task = tasked(program)
     outcome = direct.run(task, FREE)
-    declared = highs.run(program.problem, "highs", FREE, False)
+    declared = highs.run(program.problem, "highs", FREE)
     assert outcome.finished
     assert declared.finished
     assert value(program, outcome) == pytest.approx(float(program.problem.objective.value), abs=1e-8)
