@@ -11,13 +11,9 @@ from oracles.designs import FloatArray, linear_program
 from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MinimumMass, Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.solvers.structured.block_program import Block
 
 KINDS = ("pml", "ldp", "lip", "ball", "other centre", "all by ball", "mass", "all", "one law", "box")
 """The requirements that are bands."""
-
-FLOORED = ("ball", "mass", "box")
-"""Those whose lower end is a scalar of its own."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,14 +29,6 @@ class Shape:
     laws: FloatArray
     prior: FloatArray
     lower: float | None = None
-
-    def level(self, matrix: FloatArray) -> float:
-        """The least epsilon that a matrix of positive entries meets."""
-        return float(np.log(matrix.max(axis=0) / (self.laws @ matrix)).max())
-
-    def lower_level(self, matrix: FloatArray) -> float:
-        """The least `lower` that it meets."""
-        return float(np.log(self.prior @ matrix / matrix.min(axis=0)).max())
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,13 +47,6 @@ class Bounded:
         if self.kind == "lip":
             return LIP(lower, epsilon)
         return PML(epsilon, self.over)
-
-    def block(self, epsilon: float, lower: float = 1.0) -> Block:
-        """Its block, which must be there, and be a band."""
-        found = self.at(epsilon, lower).block(self.prior)
-        assert found is not None
-        assert found.banded
-        return found
 
 
 def bounded(kind: str, prior: Prior, rng: np.random.Generator, share: float | None = None) -> Bounded:
@@ -123,25 +104,3 @@ def support(shape: Shape, costs: FloatArray, keep: float) -> float:
     rows = np.vstack([tops, means])
     answer = linear_program(np.append(-costs, 0.0), A_ub=rows, b_ub=np.zeros(n + k), A_eq=mean, b_eq=[1.0])
     return -float(answer.fun)
-
-
-def outside(band: Block, matrix: FloatArray) -> float:
-    """How far the ends of a band must give way so that each column fits: an LP in the scalars."""
-    m, k = matrix.shape[1], len(band.lower)
-    below, above, means, right = [], [], [], []
-    for y in range(m):
-        place = np.zeros(m)
-        place[y] = 1.0
-        below.append(np.append(np.kron(place, band.lower), -1.0))  # lower'u <= min v + s
-        above.append(np.append(-np.kron(place, band.upper), -1.0))  # max v - s <= upper'u
-        if band.weights is not None and band.mean is not None:
-            means.append(np.append(np.kron(place, band.mean[0]), 0.0))
-            right.append(float(band.weights[0] @ matrix[:, y]))
-    limits = np.concatenate([matrix.min(axis=0), -matrix.max(axis=0)])
-    rows = [*below, *above]
-    if band.floored:
-        rows += [np.append(-np.kron(place, band.lower), 0.0) for place in np.eye(m)]
-        limits = np.concatenate([limits, np.zeros(m)])
-    equal = {"A_eq": np.array(means), "b_eq": right} if means else {}
-    cost = np.append(np.zeros(m * k), 1.0)
-    return float(linear_program(cost, A_ub=np.array(rows), b_ub=limits, bounds=(None, None), **equal).fun)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import combinations, product
 
+import cvxpy as cp
 import numpy as np
 from oracles.designs import FloatArray
 from scipy.optimize import minimize
@@ -83,16 +84,10 @@ def largest(data: Datasets, record: int, least: float, starts: int = 16, seed: i
     """The best prior of many local searches: a lower bound on the problem, and tight where one succeeds."""
     random = np.random.default_rng(seed)
     size = len(data.rows)
-    priors = np.stack(
-        [
-            *(feasible(corner_prior(data, record, random), least) for _ in range(starts // 2)),
-            *(feasible(random.dirichlet(np.full(size, 0.3)), least) for _ in range(starts - starts // 2)),
-        ]
-    )
-    priors = alternated(data, record, least, priors, 40)
-    order = np.argsort(-informations(data, record, priors))
-    known = [feasible(priors[order[0]], least)]
-    known += [feasible(polished(data, record, least, priors[place]), least) for place in order[:2]]
+    priors = [corner_prior(data, record, random) for _ in range(starts // 2)]
+    priors += [random.dirichlet(np.full(size, 0.3)) for _ in range(starts - starts // 2)]
+    known = [feasible(p, least) for p in priors]
+    known += [feasible(polished(data, record, least, p), least) for p in known]
     return max(known, key=lambda p: information(data, record, p))
 
 
@@ -105,41 +100,6 @@ def corner_prior(data: Datasets, record: int, random: np.random.Generator) -> Fl
         alike = there & (np.abs(data.rows - pick).max(axis=1) < 1e-9)
         p[alike] = mass / alike.sum()
     return p
-
-
-def alternated(data: Datasets, record: int, least: float, priors: FloatArray, iterations: int) -> FloatArray:
-    """Blahut-Arimoto steps: psi(a|y) from p, then the best p for it, the price of entropy by bisection."""
-    members = data.members(record)
-    for _ in range(iterations):
-        joint = np.einsum("ax,sx,xy->say", members, np.maximum(priors, 1e-300), data.rows)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            posterior = joint / joint.sum(axis=1, keepdims=True)
-        worth = np.log(np.where(posterior > 0, posterior, 1e-300))
-        gains = np.einsum("xy,say,ax->sx", data.rows, worth, members)
-        low, high = np.full(len(priors), -16.0), np.full(len(priors), 12.0)
-        for _ in range(40):
-            middle = (low + high) / 2
-            short = surplus(best_reply(members, gains, middle), least) < 0
-            low, high = np.where(short, middle, low), np.where(short, high, middle)
-        priors = best_reply(members, gains, high)
-    return priors
-
-
-def surplus(priors: FloatArray, least: float) -> FloatArray:
-    return np.asarray(-xlogy(priors, priors).sum(axis=1) - least)
-
-
-def best_reply(members: FloatArray, gains: FloatArray, log_price: FloatArray) -> FloatArray:
-    """Argmax of H(X_i) + <p, G> + s H(p): the letter's law, then the dataset's given the letter."""
-    price = np.exp(log_price)[:, None]
-    inside = np.where(members[None] > 0, gains[:, None, :] / price[:, :, None], -np.inf)
-    peaks = inside.max(axis=2)
-    weights = np.exp(inside - peaks[:, :, None])
-    sums = weights.sum(axis=2)
-    letters = price / (1 + price) * (peaks + np.log(sums))
-    law = np.exp(letters - letters.max(axis=1, keepdims=True))
-    law /= law.sum(axis=1, keepdims=True)
-    return np.asarray((weights * (law / sums)[:, :, None]).sum(axis=1))
 
 
 def polished(data: Datasets, record: int, least: float, start: FloatArray) -> FloatArray:
@@ -197,3 +157,14 @@ def capacity(channel: FloatArray) -> float:
 
 def binary_entropy(p: float) -> float:
     return -float(xlogy(p, p) + xlogy(1 - p, 1 - p))
+
+
+def marginal_program(laws: FloatArray, inner: FloatArray, least: float) -> cp.Problem:
+    """The p(x_i) that leaks most for fixed p(x_-i|x_i): [wu2026entropy, eq. (13)], which Algorithm 2 solves.
+
+    Maximise `H(Y) - sum p(x_i) H(Y|x_i)` subject to `H(X_i) + sum p(x_i) H(X_-i|x_i) >= least`, with (A, M)
+    laws p(y|x_i) and (A,) inner entropies.
+    """
+    law = cp.Variable(len(laws), nonneg=True)
+    leaked = cp.sum(cp.entr(laws.T @ law)) + xlogy(laws, laws).sum(axis=1) @ law
+    return cp.Problem(cp.Maximize(leaked), [cp.sum(law) == 1, cp.sum(cp.entr(law)) + inner @ law >= least])

@@ -35,7 +35,6 @@ from pmlopt.errors import (
     InputError,
     MechanismError,
     PriorError,
-    ProgramError,
     SolverError,
     SolverUnavailableError,
 )
@@ -94,10 +93,7 @@ def assert_proved(program: LinearDesign, result: Result[Any]) -> None:
     assert (result.bound >= result.value) is program.utility.maximised or result.gap == 0
 
 
-COUNT = 24
-
-
-@pytest.mark.parametrize("seed", range(COUNT))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_instances_reach_the_reference_optimum(seed: int) -> None:
     case = instance(seed)
     largest = float(case.table.max())
@@ -115,30 +111,6 @@ def test_random_instances_reach_the_reference_optimum(seed: int) -> None:
         assert level > case.epsilon - 1e-6
 
 
-def other(kind: str, rng: np.random.Generator, n: int) -> Requirement:
-    """A random requirement of another kind than PML."""
-    if kind == "ldp":
-        return LDP(rng.uniform(0.05, 4))
-    if kind == "lip":
-        return LIP(rng.uniform(0.05, 3), rng.uniform(0.05, 2))
-    return MaximalLeakage(rng.uniform(0.05, 1.1 * math.log(n)))
-
-
-@pytest.mark.parametrize("kind", ["ldp", "lip", "maximal-leakage"])
-@pytest.mark.parametrize("seed", range(8))
-def test_other_requirements_reach_the_reference_optimum(kind: str, seed: int) -> None:
-    rng = np.random.default_rng([21, seed])
-    n, m = int(rng.integers(2, 8)), int(rng.integers(1, 8))
-    prior, privacy = Prior(oracles.random_prior(rng, n)), other(kind, rng, n)
-    gains = rng.uniform(-1, 1, (n, m)) if seed % 2 else rng.integers(-2, 3, (n, m)).astype(float)
-    program = design(prior, privacy, ExpectedGain(gains))
-    result = solve(program)
-    expected = oracles.optimum(prior.pmf, privacy, gains).value
-    assert result.value == pytest.approx(expected, abs=1e-7 * max(1.0, np.abs(gains).max()))
-    assert result.bound >= expected - 1e-9
-    assert_proved(program, result)
-
-
 # ---------------------------------------------------------------- edges
 
 
@@ -152,7 +124,7 @@ def test_nothing_may_leak_at_zero(privacy: Requirement) -> None:
     assert (result.mechanism.matrix == result.mechanism.matrix[0]).all()
 
 
-@pytest.mark.parametrize("privacy", [PML(1.3), PML(50.0), PML(1e6), MaximalLeakage(0.7), LDP(600.0)])
+@pytest.mark.parametrize("privacy", [PML(1.3), PML(1e6), MaximalLeakage(0.7), LDP(600.0)])
 def test_past_the_largest_leakage_each_letter_has_its_best_output(privacy: Requirement) -> None:
     gains = np.array([[1.0, 0.2], [0.1, 0.9]])
     program = design([0.3, 0.7], privacy, ExpectedGain(gains))
@@ -161,29 +133,19 @@ def test_past_the_largest_leakage_each_letter_has_its_best_output(privacy: Requi
     assert result.value == pytest.approx(0.93, abs=1e-9)
 
 
-@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (4, 1), (2, 7), (7, 2), (3, 12), (12, 3)])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 4), (4, 1), (2, 7), (5, 5), (12, 3)])
 @pytest.mark.parametrize("kind", oracles.KINDS)
 def test_all_shapes_reach_the_reference_optimum(kind: str, shape: tuple[int, int]) -> None:
     rng = np.random.default_rng([22, *shape])
     prior, gains = Prior(oracles.random_prior(rng, shape[0])), rng.normal(size=shape)
     limits = {"lower": 0.5, "upper": 0.4} if kind == "lip" else {"epsilon": 0.5}
-    program = design(prior, oracles.requirement_at(kind, limits, 1.0), ExpectedGain(gains))
+    requirement = oracles.requirement_at(kind, limits, float(rng.uniform(0.1, 4)))
+    program = design(prior, requirement, ExpectedGain(gains))
     result = solve(program)
     assert_proved(program, result)
     assert result.value == pytest.approx(
         oracles.optimum(prior.pmf, program.privacy, gains).value, abs=1e-7 * np.abs(gains).max()
     )
-
-
-@pytest.mark.parametrize("scale", [1e9, 1e-9, 1e15, 1e-15])
-def test_scaled_gains_give_the_scaled_value(scale: float) -> None:
-    case = oracles.random_case(np.random.default_rng(23), 6, 6)
-    once = solve(design(case.prior, PML(0.7), ExpectedGain(case.gains)))
-    program = design(case.prior, PML(0.7), ExpectedGain(scale * case.gains))
-    scaled = solve(program)
-    assert_proved(program, scaled)
-    assert scaled.value / scale == pytest.approx(once.value, rel=1e-9)
-    assert scaled.gap <= 1e-7 * scale * float(np.ptp(case.gains, axis=1).max())
 
 
 # ---------------------------------------------------------------- solvers by name
@@ -210,32 +172,6 @@ def test_solvers_by_name_are_certified(name: str, tolerance: float) -> None:
     assert result.attempts == ()
 
 
-@pytest.mark.parametrize("name", ["", "simplex", "gurobi-or-so", "highs "])
-def test_unknown_solvers_are_refused_with_the_names_there_are(name: str) -> None:
-    with pytest.raises(SolverUnavailableError, match="clarabel"):
-        solve(medium(), name)
-
-
-def test_a_linear_solver_refuses_what_is_not_linear() -> None:
-    program = medium()
-    program = program.with_constraints(size=cp.norm(program.mechanism, "fro") <= 1.5)
-    for name in ("highs", "highs-ipm"):
-        with pytest.raises(SolverUnavailableError, match="linear"):
-            solve(program, name)
-
-
-@pytest.mark.parametrize("limit", [0, 0.0, -1.0, math.nan, math.inf, "soon"])
-def test_time_limits_that_cannot_be_meant_are_refused(limit: Any) -> None:
-    with pytest.raises(InputError, match="time limit"):
-        solve(medium(), time_limit=limit)
-
-
-@pytest.mark.parametrize("tolerance", [0, -1e-9, math.nan, math.inf, "small"])
-def test_tolerances_that_cannot_be_meant_are_refused(tolerance: Any) -> None:
-    with pytest.raises(InputError, match="tolerance"):
-        solve(medium(), tolerance=tolerance)
-
-
 def test_a_time_limit_is_refused_where_it_cannot_be_handed_on() -> None:
     others = {name.lower() for name in cp.installed_solvers()} - {"highs", "clarabel", "scs"}
     assert others
@@ -244,9 +180,9 @@ def test_a_time_limit_is_refused_where_it_cannot_be_handed_on() -> None:
             solve(medium(), name, time_limit=10.0)
 
 
-@pytest.mark.parametrize("name", ["auto", "highs", "highs-ipm", "clarabel", "scs"])
+@pytest.mark.parametrize("name", ["auto", "highs-ipm", "scs"])
 def test_what_is_in_hand_when_time_runs_out_is_true(name: str) -> None:
-    case = oracles.random_case(np.random.default_rng(26), 60, 60)
+    case = oracles.random_case(np.random.default_rng(26), 40, 40)
     program = design(case.prior, PML(1.0), ExpectedGain(case.gains))
     with pytest.raises(SolverError) as caught:
         solve(program, name, time_limit=1e-6)
@@ -290,14 +226,6 @@ def test_a_mechanism_or_a_result_is_a_start() -> None:
         assert warm.value == pytest.approx(cold.value, abs=1e-9)
 
 
-def test_a_start_that_does_not_fit_is_refused() -> None:
-    for shape in ((8, 7), (7, 8), (2, 2)):
-        with pytest.raises(ProgramError, match="shape"):
-            solve(medium(), warm_start=np.full(shape, 1 / shape[1]))
-    with pytest.raises(MechanismError):
-        solve(medium(), warm_start=np.zeros((8, 8)))
-
-
 # ---------------------------------------------------------------- closed forms
 
 
@@ -311,7 +239,7 @@ def assert_closed(program: LinearDesign, name: str, value: float) -> None:
     assert result.closed_form.difference == result.value - result.closed_form.value
 
 
-@pytest.mark.parametrize("n", range(3, 9))
+@pytest.mark.parametrize("n", [3, 8])
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.9])
 def test_the_uniform_prior_and_hamming_loss_have_a_closed_form(n: int, share: float) -> None:
     epsilon = share * math.log(n)
@@ -325,14 +253,14 @@ def test_the_uniform_prior_and_hamming_loss_have_a_closed_form(n: int, share: fl
     assert_closed(leaking, "uniform", 1 - math.exp(epsilon) / n)
 
 
-@pytest.mark.parametrize("n", range(2, 9))
+@pytest.mark.parametrize("n", [2, 3, 8])
 def test_randomized_response_is_the_closed_form_of_ldp(n: int) -> None:
     for epsilon in (0.1, 1.0, 5.0):
         right = math.exp(epsilon) / (math.exp(epsilon) + n - 1)
         assert_closed(design(Prior.uniform(n), LDP(epsilon), HAMMING), "randomized_response", 1 - right)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_binary_prior_has_a_closed_form_for_every_gain(seed: int) -> None:
     rng = np.random.default_rng([27, seed])
     prior, gains = Prior(oracles.random_prior(rng, 2)), rng.normal(size=(2, 2))
@@ -380,10 +308,7 @@ def test_constraints_that_allow_nothing_are_named() -> None:
         solve(program.with_constraints(round=cp.norm(entry, "fro") <= 0.5))
 
 
-# ---------------------------------------------------------------- the record
-
-
-@pytest.mark.parametrize("name", ["auto", "highs", "highs-ipm", "clarabel", "scs"])
+@pytest.mark.parametrize("name", ["auto", "highs-ipm", "scs"])
 def test_solving_twice_gives_the_same_numbers(name: str) -> None:
     program = medium()
     first, second = (solve(program, name, tolerance=1e-5) for _ in range(2))
@@ -409,8 +334,8 @@ def test_digits_that_all_outputs_share_do_not_drown_the_rest(offset: float) -> N
 
 
 @pytest.mark.parametrize("solver", ["auto", "clarabel", "scs", "highs-ipm"])
-@pytest.mark.parametrize("level", [0.0, 7.5])
-def test_a_utility_that_nothing_changes_is_solved_by_each(solver: str, level: float) -> None:
+def test_a_utility_that_nothing_changes_is_solved_by_each(solver: str) -> None:
+    level = 7.5
     result = solve(design([0.5, 0.3, 0.2], PML(0.4), ExpectedGain(np.full((3, 3), level))), solver)
     assert result.status is Status.OPTIMAL
     assert result.value == pytest.approx(level, rel=1e-15)
@@ -419,15 +344,6 @@ def test_a_utility_that_nothing_changes_is_solved_by_each(solver: str, level: fl
 def test_an_upper_side_past_every_leakage_is_no_side() -> None:
     result = solve(design([0.5, 0.3, 0.2], LIP(0.3, 700.0), ExpectedGain(np.eye(3) * 1e-30)))
     assert result.status is Status.OPTIMAL
-
-
-def test_what_is_no_program_is_refused() -> None:
-    program = design([0.5, 0.5], PML(0.4), ExpectedGain(np.eye(2)))
-    for wrong in (program.problem, "x", None):
-        with pytest.raises(ProgramError, match="takes a Program"):
-            solve(wrong)  # type: ignore[arg-type]
-    with pytest.raises(ProgramError, match="takes a Program"):
-        solve(program, 3)  # type: ignore[arg-type]
 
 
 def test_a_result_reads_as_one_line() -> None:
@@ -469,14 +385,13 @@ class TestFailures:
         monkeypatch.setattr(solving, "QUESTIONS", (replace(QUESTION, methods=rows),))
 
     @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-    def test_the_next_solver_is_tried(self, failure: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_next_solver_is_tried_and_alone_it_is_a_solver_error(
+        self, failure: BaseException, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         self.among(failure, monkeypatch)
         result = solve(self.PROGRAM)
         assert result.status is Status.OPTIMAL
         assert result.attempts[0].startswith(f"broken: {type(failure).__name__}")
-
-    @pytest.mark.parametrize("failure", FAILURES, ids=lambda failure: type(failure).__name__)
-    def test_alone_it_is_a_solver_error(self, failure: BaseException) -> None:
         with pytest.raises(SolverError, match=type(failure).__name__):
             solve(self.PROGRAM, self.broken(failure))
 

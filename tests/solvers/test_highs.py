@@ -31,8 +31,10 @@ def optimum_in(path: Path) -> float:
     return float(solver.getInfo().objective_function_value)
 
 
-@pytest.mark.parametrize("privacy", [PML(0.5), LDP(0.5), LIP(0.5, 0.4), MaximalLeakage(0.5)])
-@pytest.mark.parametrize("loss", [False, True])
+@pytest.mark.parametrize(
+    ("privacy", "loss"),
+    [(PML(0.5), True), (LDP(0.5), False), (LIP(0.5, 0.4), False), (MaximalLeakage(0.5), True)],
+)
 def test_the_file_has_the_same_optimum(tmp_path: Path, privacy: Requirement, loss: bool) -> None:
     case = oracles.random_case(np.random.default_rng(30), 4, 5)
     utility = (ExpectedLoss if loss else ExpectedGain)(case.gains)

@@ -96,13 +96,3 @@ def test_a_run_that_reaches_its_iteration_limit_hands_over_to_another_method() -
     for ratio in (1.2, 1.5):
         mass, *_ = programs.solve(ratio, np.zeros(8, dtype=bool), FOREVER)
         assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-8)
-
-
-def test_fixed_columns_are_zero_until_they_are_freed() -> None:
-    rng = np.random.default_rng(1216)
-    p, matrix = rng.dirichlet(np.ones(4)), rng.dirichlet(np.full(5, 0.5), 4)
-    program = envelope(p, matrix, 0.5)
-    programs, none = RatioPrograms(program, 0.5), np.zeros(4, dtype=bool)
-    free, *_ = programs.solve(1.3, none, FOREVER)
-    assert programs.solve(1.3, ~none, FOREVER)[0] == pytest.approx(0.0, abs=1e-12)
-    assert programs.solve(1.3, none, FOREVER)[0] == pytest.approx(free, abs=1e-9)

@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.envelopes import HALVES, QUARTERS, most_mass, quantile, random_mechanism, solved
+from oracles.envelopes import HALVES, QUARTERS, quantile, random_mechanism, solved
 
 from pmlopt import Mechanism, Prior, certify, envelope
 from pmlopt.core.arrays import FloatArray
-from pmlopt.errors import MechanismError
 from pmlopt.measures import envelope_bounds, leakage_level
 from pmlopt.programs import Status
 from pmlopt.programs.envelope.masses import RationalMechanism, reached_mass
@@ -37,18 +36,6 @@ def program_of(seed: int, delta: float = 0.5) -> tuple[FloatArray, FloatArray, E
 SCALES = st.sampled_from([0.0, 1e-6, 0.1, 1.0, 10.0, 1e6, 1e12])
 
 
-@settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 999), scale=SCALES, share=st.floats(0.0, 1.2))
-def test_any_multipliers_bound_the_mass(seed: int, scale: float, share: float) -> None:
-    p, matrix, program = program_of(seed)
-    t = math.exp(share * leakage_level(p, matrix))
-    rng = np.random.default_rng(seed)
-    multipliers = scale * rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7)
-    negative = np.where(multipliers == 0, -scale, multipliers)  # what is negative counts for nothing
-    found, other = (program.exact.mass(math.log(t), lam.tolist()) for lam in (multipliers, negative))
-    assert found == other >= most_mass(p, matrix, t) - 1e-9
-
-
 def rationals(p: FloatArray, matrix: FloatArray) -> tuple[list[Fraction], list[list[Fraction]]]:
     """The prior and the rows over their sums."""
     weights = [Fraction(x) for x in p.tolist()]
@@ -67,14 +54,14 @@ def mass_by_fractions(p: FloatArray, matrix: FloatArray, t: Fraction, multiplier
     return mass
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 999), scale=st.sampled_from([0.0, 1e-300, 1e-6, 1.0, 1e6, 1e300]), ties=st.booleans()
 )
 def test_the_mass_in_rational_arithmetic_is_that_of_every_letter(seed: int, scale: float, ties: bool) -> None:
     p, matrix, _ = program_of(seed)
     rng = np.random.default_rng(seed)
-    multipliers = scale * rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.8)
+    multipliers = scale * rng.exponential(size=len(p)) * rng.choice([1, 1, 1, 0, -1], len(p))
     if ties:  # letters that are alike but for rounding, and entries that floats can hardly hold
         matrix[-1], multipliers[-1] = matrix[0] * (1 + 2.0**-52), multipliers[0]
         matrix[:, 0] *= 1e-310
@@ -88,7 +75,7 @@ T = Fraction(Context(prec=60).exp(Decimal("0.25")))
 T_BELOW, T_ABOVE = T * (1 - Fraction(1, 10**50)), T * (1 + Fraction(1, 10**50))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_letters_that_floats_cannot_tell_apart_are_all_looked_at(seed: int) -> None:
     # at the level 0 the ratio is exactly 1, and what the letters have to spare is rounding alone
     rng = np.random.default_rng([1218, seed])
@@ -117,7 +104,7 @@ def test_what_lies_between_a_power_and_its_rationals_is_not_claimed() -> None:
     assert not flip.proves(1.0, 0.5, np.zeros(2))  # a mass of delta is too much
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), scale=SCALES, delta=st.floats(0.01, 0.99))
 def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, delta: float) -> None:
     p, matrix, program = program_of(seed, delta)
@@ -128,14 +115,8 @@ def test_no_multipliers_prove_a_ratio_that_is_reached(seed: int, scale: float, d
         assert found.value - 1e-12 <= proved_level(program, multipliers, most) <= most
     if found.certificate.multipliers is not None:
         assert proved_level(program, known, most) == pytest.approx(found.bound, abs=1e-9)
-
-
-@settings(max_examples=20, deadline=None)
-@given(seed=st.integers(0, 999), bad=st.sampled_from([math.nan, math.inf, -math.inf]))
-def test_multipliers_that_are_no_numbers_prove_nothing(seed: int, bad: float) -> None:
-    p, matrix, program = program_of(seed)
-    most = leakage_level(p, matrix)
-    assert proved_level(program, np.full(len(p), bad), most) == most
+    for bad in (math.nan, math.inf, -math.inf):
+        assert proved_level(program, np.full(len(p), bad), most) == most
 
 
 # ---------------------------------------------------------------- rational arithmetic
@@ -154,7 +135,7 @@ def exact_mass(p: FloatArray, matrix: FloatArray, attack: FloatArray, ratio: Fra
     return mass
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), share=st.floats(0.0, 1.0), delta=st.floats(0.01, 0.99))
 def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, delta: float) -> None:
     p, matrix = random_mechanism(seed)
@@ -174,24 +155,7 @@ def test_what_an_attack_reaches_is_what_fractions_say(seed: int, share: float, d
         assert not found
 
 
-@settings(max_examples=30, deadline=None)
-@given(seed=st.integers(0, 999), scale=SCALES, share=st.floats(0.0, 1.1), delta=st.floats(0.01, 0.99))
-def test_what_multipliers_prove_is_what_fractions_say(
-    seed: int, scale: float, share: float, delta: float
-) -> None:
-    p, matrix = random_mechanism(seed)
-    rng = np.random.default_rng(seed)
-    lam = scale * rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7)
-    bound = share * leakage_level(p, matrix)
-    found = RationalMechanism.of(Prior(p), matrix).proves(delta, bound, lam)
-    ratio = Fraction(math.exp(bound))
-    if mass_by_fractions(p, matrix, ratio * (1 - Fraction(1, 2**50)), lam) < delta:
-        assert found
-    if mass_by_fractions(p, matrix, ratio * (1 + Fraction(1, 2**50)), lam) >= delta:
-        assert not found
-
-
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), delta=st.floats(0.01, 0.99))
 def test_theorem_3_is_proved_just_above_it_and_not_below(seed: int, delta: float) -> None:
     p, matrix = random_mechanism(seed)
@@ -202,7 +166,7 @@ def test_theorem_3_is_proved_just_above_it_and_not_below(seed: int, delta: float
     assert not exact.proves(delta, -1e-300, None)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(
     seed=st.integers(0, 999),
     delta=st.one_of(st.floats(1e-3, 0.999), st.sampled_from([1e-300, 1e-12, 1 - 1e-12])),
@@ -246,7 +210,7 @@ def test_delta_is_the_float_that_was_given() -> None:
 # ---------------------------------------------------------------- certify
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 999), delta=st.floats(0.01, 0.99))
 def test_the_certificate_of_a_post_processing_from_anywhere(seed: int, delta: float) -> None:
     p, matrix = random_mechanism(seed)
@@ -261,13 +225,3 @@ def test_the_certificate_of_a_post_processing_from_anywhere(seed: int, delta: fl
     again = certify(program, best.certificate.attack, best.certificate.multipliers)
     assert (again.value, again.bound) == (best.value, best.bound)
     assert (again.status is Status.OPTIMAL) == (best.status is Status.OPTIMAL)
-
-
-def test_what_does_not_fit_is_refused() -> None:
-    program = envelope([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.5)
-    with pytest.raises(MechanismError, match="3 rows"):
-        certify(program, np.eye(3))
-    with pytest.raises(MechanismError, match="multipliers"):
-        certify(program, np.eye(2), [1.0, 1.0, 1.0])
-    with pytest.raises(MechanismError):
-        certify(program, [[0.5, 0.2], [0.5, 0.5]])

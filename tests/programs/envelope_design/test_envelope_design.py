@@ -23,16 +23,14 @@ from pmlopt import (
     envelope,
     envelope_design,
     solve,
-    solvers_for,
 )
 from pmlopt.core.arrays import FloatArray
-from pmlopt.errors import MechanismError, PrivacyError, ProgramError, UtilityError
 from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.envelope.masses import leaking_mass
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margins import BoxProof, MarginRange, gain_bound
+from pmlopt.programs.envelope_design.margins import MarginRange, gain_bound
 
 ABOVE = 1 + 1e-9
 """Just above e^epsilon the mass of what leaks so much must be below delta."""
@@ -57,7 +55,7 @@ def keeps(p: FloatArray, matrix: FloatArray, epsilon: float, delta: float) -> bo
     return most_mass(p, matrix, math.exp(epsilon) * ABOVE) < delta
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_what_is_designed_keeps_the_envelope_and_beats_what_implies_it(seed: int) -> None:
     p, epsilon, delta, gains = instance(seed)
     found = solved(seed)
@@ -88,10 +86,10 @@ def test_the_rarer_of_two_letters_gives_itself_away(delta: float) -> None:
 def test_no_random_mechanism_within_the_envelope_exceeds_the_bound() -> None:
     rng = np.random.default_rng(1252)
     compared = 0
-    for seed in range(8):
+    for seed in range(4):
         p, epsilon, delta, gains = instance(seed)
         found = solved(seed)
-        for _ in range(10):
+        for _ in range(20):
             other = rng.dirichlet(np.full(gains.shape[1], 0.5), len(p))
             share = float(rng.choice([0.3, 0.05, 0.01]))
             matrix = (1 - share) * found.mechanism.matrix + share * other
@@ -101,7 +99,7 @@ def test_no_random_mechanism_within_the_envelope_exceeds_the_bound() -> None:
     assert compared >= 10
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_a_box_holds_the_mechanisms_of_its_margins(seed: int) -> None:
     # a design at margins s is within the caps and slopes of every box around s, and any multipliers bound it
     rng = np.random.default_rng([1253, seed])
@@ -125,7 +123,7 @@ def test_a_box_holds_the_mechanisms_of_its_margins(seed: int) -> None:
         assert inside - offset <= bound + 1e-7
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_margins_bound_the_mass_that_leaks(seed: int) -> None:
     rng = np.random.default_rng([1254, seed])
     p, epsilon, _, gains = instance(seed)
@@ -184,12 +182,7 @@ class TestCertificates:
         certificate = self.found()
         rng = np.random.default_rng(1255)
         noise = rng.normal(0, 0.01, certificate.proof.rows.shape)
-        proof = BoxProof(
-            certificate.proof.letters,
-            certificate.proof.cuts,
-            certificate.proof.rows + noise,
-            certificate.proof.thresholds,
-        )
+        proof = dataclasses.replace(certificate.proof, rows=certificate.proof.rows + noise)
         assert not dataclasses.replace(certificate, proof=proof).verify()
         assert dataclasses.replace(certificate, bound=0.0, proof=proof).verify()
 
@@ -206,7 +199,7 @@ def test_a_matrix_from_elsewhere_is_repaired() -> None:
     assert far.value > best.value
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_margins_are_there_just_above_the_envelope_and_not_below(seed: int) -> None:
     rng = np.random.default_rng([1257, seed])
     p, _, _, gains = instance(seed)
@@ -222,49 +215,9 @@ def test_margins_are_there_just_above_the_envelope_and_not_below(seed: int) -> N
     assert below.repair.theta >= 1e-4
 
 
-def test_starts_and_methods() -> None:
-    program = envelope_design([0.8, 0.2], 1.0, 0.1, ExpectedLoss(hamming))
-    best = solve(program)
-    for start in (best, best.restart, False):
-        again = solve(program, warm_start=start)
-        assert not again.warm_started
-        assert again.value == best.value
-    assert [choice.name for choice in solvers_for(program)] == ["branch-and-bound"]
-    assert "1 nats" in repr(program)
-    assert "probability of at most 0.1" in str(best)
-
-
 @pytest.mark.parametrize("epsilon", [0.0, 1e-9, 3.0, 800.0])
 def test_levels_at_the_ends(epsilon: float) -> None:
     found = solve(envelope_design([0.5, 0.3, 0.2], epsilon, 0.05, ExpectedGain(np.eye(3))))
     assert found.status is Status.OPTIMAL
     assert found.certificate.verify()
     assert found.value == pytest.approx(0.5 if epsilon < 1 else 1.0, abs=1e-7)
-
-
-def test_a_time_limit_leaves_an_answer() -> None:
-    rng = np.random.default_rng(1256)
-    p = rng.dirichlet(np.full(8, 5.0))
-    found = solve(envelope_design(p, 0.6, 0.5, ExpectedGain(rng.random((8, 5)))), time_limit=0.1)
-    assert found.certificate.verify()
-    assert found.status in (Status.STOPPED, Status.OPTIMAL)
-    assert found.bound >= found.value
-
-
-def test_what_cannot_be_meant_is_refused() -> None:
-    gain: Any = ExpectedGain(np.eye(2))
-    with pytest.raises(PrivacyError, match="epsilon"):
-        envelope_design([0.5, 0.5], -1.0, 0.1, gain)
-    with pytest.raises(PrivacyError, match="delta"):
-        envelope_design([0.5, 0.5], 1.0, 1.0, gain)
-    with pytest.raises(UtilityError, match="ExpectedGain"):
-        envelope_design([0.5, 0.5], 1.0, 0.1, "gain")  # type: ignore[arg-type]
-    program = envelope_design([0.5, 0.5], 0.3, 0.1, gain)
-    with pytest.raises(ProgramError, match="shape"):
-        certify(program, np.full((2, 3), 1 / 3))
-    with pytest.raises(ProgramError, match="multipliers"):
-        certify(program, np.eye(2), [0.0, 0.0])
-    with pytest.raises(MechanismError):
-        certify(program, np.zeros((2, 2)))
-    with pytest.raises(ProgramError, match="leave out the mechanism"):
-        solve(program, warm_start=np.eye(2))

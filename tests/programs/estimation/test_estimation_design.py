@@ -16,7 +16,6 @@ from pmlopt import (
     LDP,
     LIP,
     PML,
-    ApproximatePML,
     ConvexHull,
     EstimationError,
     L1Ball,
@@ -27,7 +26,7 @@ from pmlopt import (
     estimate,
     solve,
 )
-from pmlopt.errors import MechanismError, PrivacyError, ProgramError, SolverError, UtilityError
+from pmlopt.errors import MechanismError, SolverError
 from pmlopt.model.closed_forms import (
     least_ldp_estimation_error,
     least_pml_estimation_error,
@@ -39,12 +38,13 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import column_cones
+from pmlopt.programs.estimation.moments import MomentProblem
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
 
-@pytest.mark.parametrize("size", [3, 6, 8, 10])
-@pytest.mark.parametrize("epsilon", [0.25, 1.0, 2.0, 3.0])
+@pytest.mark.parametrize("size", [3, 8])
+@pytest.mark.parametrize("epsilon", [0.25, 1.0, 3.0])
 def test_the_closed_forms_are_reached_at_the_uniform_prior(size: int, epsilon: float) -> None:
     prior = Prior.uniform(size)
     for privacy, known in (
@@ -84,7 +84,7 @@ def test_the_best_linear_estimator_is_no_better(workload: str, privacy: Requirem
 
 @pytest.mark.parametrize(
     ("size", "epsilon", "ours", "theirs"),
-    [(8, 1.0, 23.03, 27.84), (8, 3.0, 1.287, 2.391), (12, 1.0, 46.63, 55.10)],
+    [(8, 1.0, 23.03, 27.84), (8, 3.0, 1.287, 2.391)],
 )
 def test_prefix_sums_are_below_the_factorization_of_the_literature(
     size: int, epsilon: float, ours: float, theirs: float
@@ -100,7 +100,7 @@ def test_prefix_sums_are_below_the_factorization_of_the_literature(
 
 
 @given(seed=st.integers(0, 2**32 - 1), criterion=st.sampled_from(["A", "D"]))
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=15, deadline=None)
 def test_no_multipliers_prove_too_much(seed: int, criterion: str) -> None:
     rng = np.random.default_rng(seed)
     prior = Prior([0.5, 0.3, 0.2])
@@ -190,90 +190,6 @@ def test_columns_that_are_not_listed_are_searched_and_bounded(
         assert program.objective.relaxed_bound(program.columns.cones, numbers) <= best.value
 
 
-@pytest.mark.parametrize(
-    ("prior", "privacy"), [case[:2] for case in SEARCHED] + [(Prior.uniform(7), PML(0.9))]
-)
-def test_no_quadratic_form_is_negative_at_an_extreme_column(prior: Prior, privacy: Requirement) -> None:
-    columns = design(prior, privacy, EstimationError()).columns.exact[:, 1:]
-    cones = column_cones(prior.pmf, privacy.columns(prior))
-    assert cones is not None
-    inside = np.zeros(columns.shape[1], dtype=bool)
-    for cone in cones:
-        scalars = len(cone.mean) - prior.size
-        ends = {0: columns[:0], 1: columns.min(axis=0, keepdims=True)}[scalars]
-        if scalars and isinstance(privacy, PML) and isinstance(privacy.over, ConvexHull):
-            ends = columns.max(axis=0, keepdims=True)  # its scalar is the largest entry
-        lifted = np.vstack([columns, ends])
-        assert cone.mean @ lifted == pytest.approx(1.0)
-        assert ((lifted**2).sum(axis=0) <= cone.size).all()
-        inside |= (cone.rows @ lifted >= -1e-9).all(axis=0)
-        for form in cone.forms:
-            assert (np.einsum("ik,ij,jk->k", lifted, form, lifted) >= -1e-9).all()
-        weights = np.random.default_rng(0).random(cone.count)
-        products = [np.outer(cone.rows[i], cone.rows[j]) for i, j in zip(*cone.pairs, strict=True)]
-        whole = sum(w * (f + f.T) / 2 for w, f in zip(weights, [*products, *cone.forms], strict=True))
-        assert cone.combined(weights) == pytest.approx(whole)
-    assert inside.all()
-
-
-@pytest.mark.parametrize("epsilon", [0.5, 1.0])
-def test_the_relaxation_is_sharp_for_frequencies_at_the_uniform_prior(
-    monkeypatch: pytest.MonkeyPatch, epsilon: float
-) -> None:
-    monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
-    found = solve(design(Prior.uniform(11), PML(epsilon), EstimationError()))
-    known = least_pml_estimation_error(11, epsilon)
-    assert found.value == pytest.approx(known, rel=1e-6)
-    assert found.bound <= known * (1 + 1e-12)
-    assert found.gap <= 1e-5 * found.value
-    assert found.closed_form is not None
-
-
-def test_the_proof_has_the_rest_of_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    given = []
-    monkeypatch.setattr(
-        "pmlopt.programs.estimation.column_generation.relaxed", lambda *a: given.append(a[-1].clock.left())
-    )
-    monkeypatch.setattr("pmlopt.programs.estimation.columns.MOST_LISTED_COLUMNS", 2)
-    solve(design(SKEWED, PML(1.0), EstimationError()), time_limit=100.0)
-    assert 0 < given[0] < 100.0
-
-
-def test_what_cannot_be_designed_is_refused() -> None:
-    with pytest.raises(ProgramError, match="rank 1 for 2 letters"):
-        design([0.5, 0.5], PML(0.0), EstimationError())
-    with pytest.raises(ProgramError, match=r"300,000 .* up to 400 under PML"):
-        design(np.full(401, 1 / 401), LDP(1.0), EstimationError())
-    even = np.full(41, 1 / 41)
-    with pytest.raises(ProgramError, match="40 under others"):
-        design(even, PML(1.0, ConvexHull([even, even[::-1]])), EstimationError())
-    with pytest.raises(ProgramError, match="give the most that there may be"):
-        design([0.5, 0.5], PML(0.5), EstimationError(), outputs=["a", "b"])
-    with pytest.raises(ProgramError, match="number of outputs"):
-        design([0.5, 0.5], PML(0.5), EstimationError(), outputs=0)
-    with pytest.raises(ProgramError, match="no constraints of your own"):
-        design([0.5, 0.5], PML(0.5), EstimationError()).with_constraints()
-    with pytest.raises(ProgramError, match="leave out the mechanism"):
-        solve(design([0.5, 0.5], PML(0.5), EstimationError()), warm_start=np.eye(2))
-    with pytest.raises(PrivacyError):
-        design([0.5, 0.5], ApproximatePML(0.5, 0.1), EstimationError())
-
-
-@pytest.mark.parametrize(
-    ("workload", "criterion", "message"),
-    [
-        ("all", "A", "use identity"),
-        ([[1, 2, 3]], "A", "3 columns for 2 letters"),
-        ([[np.nan, 1]], "A", "finite"),
-        (None, "E", "use 'A' or 'D'"),
-        ("prefix", "D", "leave it out"),
-    ],
-)
-def test_bad_errors_are_refused(workload: object, criterion: str, message: str) -> None:
-    with pytest.raises(UtilityError, match=message):
-        design([0.5, 0.5], PML(0.5), EstimationError(workload, criterion))  # type: ignore[arg-type]
-
-
 @pytest.mark.parametrize("letter", [0, 3])
 @pytest.mark.parametrize("listed", [True, False])
 def test_one_frequency_is_that_of_a_response_about_it(
@@ -309,7 +225,7 @@ def test_a_level_whose_information_no_float_holds_is_refused() -> None:
         solve(design([0.5, 0.3, 0.2], LDP(1e-9), EstimationError()))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
     rng = np.random.default_rng([310, seed])
     columns, p = 2 * rng.random((3, 4)), rng.dirichlet(np.ones(3))
@@ -321,8 +237,91 @@ def test_the_bound_is_below_its_formula_in_exact_arithmetic(seed: int) -> None:
     assert Fraction(bound) <= 2 * (w.T * s).sum() - clear - (q * r).sum() - excess
 
 
-def test_sets_of_priors_and_letters_that_tell_of_one_another() -> None:
-    prior = Prior.uniform(4)
-    robust = solve(design(prior, PML(1.0, over=L1Ball(prior, 0.1)), EstimationError()))
-    assert robust.value > least_pml_estimation_error(4, 1.0)
-    assert robust.status.value == "optimal"
+# ---------------------------------------------------------------- bounds from second moments
+
+
+def bound_of(prior: Prior, privacy: PML | LDP | LIP, workload: np.ndarray, criterion: Criterion) -> float:
+    """What the numbers that were found prove, by the bound that any numbers give."""
+    cones = column_cones(prior.pmf, privacy.columns(prior))
+    assert cones is not None
+    objective = Objective(prior.pmf, workload, criterion)
+    found = MomentProblem(cones[0], objective).proof(objective)
+    assert found is not None
+    return objective.relaxed_bound(cones, found)
+
+
+@settings(max_examples=8, deadline=None)
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    size=st.integers(3, 9),
+    epsilon=st.floats(0.2, 2.5),
+    criterion=st.sampled_from(["A", "D"]),
+)
+def test_it_is_below_the_optimum_over_all_extreme_columns(
+    seed: int, size: int, epsilon: float, criterion: Criterion
+) -> None:
+    rng = np.random.default_rng(seed)
+    prior = Prior(rng.dirichlet(np.full(size, 3.0)))
+    workload = np.eye(size) if criterion == "D" else rng.normal(size=(size, size))
+    for privacy in (LDP(epsilon), LIP(epsilon, epsilon)):
+        utility = EstimationError(None if criterion == "D" else workload, criterion)
+        best = solve(design(prior, privacy, utility))
+        assert bound_of(prior, privacy, workload, criterion) <= best.value + 1e-9 * abs(best.value)
+
+
+@pytest.mark.parametrize("size", [7, 60])
+def test_at_the_uniform_prior_it_is_that_of_sets_of_any_share(size: int) -> None:
+    """Sets need not have a whole number of letters in it: near the closed forms, and met where they have."""
+    prior, epsilon = Prior.uniform(size), 1.0
+    even = np.log((size - 3) / 3)  # three letters of a share of 1 / (1 + e^epsilon)
+    found = bound_of(prior, LDP(even), np.eye(size), "A")
+    assert found == pytest.approx(least_ldp_estimation_error(size, even), rel=1e-6)
+    for known, privacy in (
+        (least_ldp_estimation_error(size, epsilon), LDP(epsilon)),
+        (least_pml_estimation_error(size, epsilon), PML(epsilon)),
+    ):
+        assert (
+            {7: 0.8, 60: 0.98}[size] * known
+            <= bound_of(prior, privacy, np.eye(size), "A")
+            <= known * (1 + 1e-9)
+        )
+
+
+def test_many_letters_are_designed_with_a_gap_of_a_hundredth() -> None:
+    prior = Prior(np.random.default_rng(1).dirichlet(np.full(42, 3.0)))
+    found = solve(design(prior, LDP(1.0), EstimationError()))
+    assert found.certificate.verify()
+    assert found.bound <= found.value <= 1.015 * found.bound
+
+
+def test_outputs_that_hardly_anyone_gets_are_left_out_at_no_cost() -> None:
+    prior = Prior(np.random.default_rng(1).dirichlet(np.full(8, 3.0)))
+    found = solve(design(prior, PML(0.7), EstimationError()))
+    law = prior.pmf @ found.mechanism.matrix
+    assert law.min() >= 1e-6 * law.max()
+    assert found.gap <= 1e-7 * found.value
+
+
+@pytest.mark.parametrize("most", [8, 36])
+def test_fewer_outputs_cost_what_the_gap_says(most: int) -> None:
+    prior = Prior(np.random.default_rng(1).dirichlet(np.full(8, 3.0)))
+    best = solve(design(prior, LDP(1.0), EstimationError()))
+    few = solve(design(prior, LDP(1.0), EstimationError(), outputs=most))
+    assert few.mechanism.shape[1] <= most
+    assert few.certificate.verify()
+    assert few.bound == pytest.approx(best.bound, rel=1e-6)
+    if most == 36:  # N (N + 1) / 2 are always enough
+        assert few.value == pytest.approx(best.value, rel=1e-8)
+    else:
+        assert best.value < few.value <= 1.3 * best.value
+
+
+@pytest.mark.parametrize("rare", [1e-6, 1e-12])
+@pytest.mark.parametrize(
+    ("privacy", "most"), [(PML(2.0), None), (PML(2.0), 6), (LDP(20.0), 6), (LIP(20.0, 20.0), None)], ids=str
+)
+def test_rare_letters_keep_their_rows(privacy: PML | LDP | LIP, rare: float, most: int | None) -> None:
+    prior = Prior([0.4, 0.3, 0.2, 0.1 - 2 * rare, rare, rare])
+    found = solve(design(prior, privacy, EstimationError(), outputs=most))
+    assert found.certificate.verify()
+    assert np.abs(found.mechanism.matrix.sum(axis=1) - 1).max() <= 1e-12

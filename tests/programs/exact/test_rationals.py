@@ -13,18 +13,14 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
-from pmlopt.errors import MechanismError
 from pmlopt.programs.exact.arithmetic import (
-    dot,
     has_entropy,
     holds_exactly,
     integers,
-    normalised,
     power_below,
     rows_are_exact,
     snap,
 )
-from pmlopt.programs.exact.repair import without_noise
 
 UNIT = Fraction(1, 2**53)
 
@@ -52,14 +48,14 @@ def assert_snapped(rows: oracles.FloatArray) -> None:
         assert moved < 2 * UNIT + off
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(seed=seeds, width=st.integers(1, 40), tiny=st.booleans())
 @example(seed=586, width=11, tiny=True)
 def test_snapped_rows_sum_to_exactly_one(seed: int, width: int, tiny: bool) -> None:
     assert_snapped(rough_rows(seed, width, tiny))
 
 
-@pytest.mark.parametrize("width", [1, 2, 3, 7, 10, 49, 1000, 2000])
+@pytest.mark.parametrize("width", [1, 3, 10, 49, 2000])
 def test_even_rows_sum_to_exactly_one(width: int) -> None:
     assert_snapped(np.full((2, width), 1 / width))
 
@@ -75,7 +71,7 @@ matrices = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(entries=matrices)
 def test_integers_have_exactly_the_ratios_of_the_floats(entries: list[float]) -> None:
     matrix = np.array([entries])
@@ -101,11 +97,6 @@ def test_powers_are_below_and_close(exponent: float) -> None:
         assert numerator <= power * denominator
         assert power * denominator - numerator <= Decimal("1e-57") * power * denominator
     assert below >= 1
-
-
-def test_the_power_of_zero_is_one() -> None:
-    assert power_below(0.0) == 1
-    assert power_below(-0.0) == 1
 
 
 @pytest.mark.parametrize("kind", oracles.KINDS)
@@ -167,16 +158,3 @@ def test_at_the_largest_entropy_four_last_digits_are_allowed_for(short: float, e
     off = math.sqrt(short * float(np.spacing(math.log(2))) / 2)
     law = np.array([[0.5 + off, 0.5 - off]])
     assert has_entropy(law, np.zeros((1, 2)), math.log(2), math.log(2)) == enough
-
-
-def test_sums_of_decimals_and_laws_of_logarithms() -> None:
-    assert dot([Decimal(2), Decimal("0.5")], [Decimal(3), Decimal(4)]) == 8
-    law = normalised([0.0, math.log(3)])
-    assert [float(one.exp()) for one in law] == pytest.approx([0.25, 0.75], abs=1e-15)
-
-
-def test_what_is_no_matrix_is_not_repaired() -> None:
-    with pytest.raises(MechanismError, match="not finite"):
-        without_noise(np.array([[np.nan, 1.0]]), 0.0)
-    with pytest.raises(MechanismError, match="sums to 3"):
-        without_noise(np.array([[1.0, 2.0]]), 0.0)

@@ -19,10 +19,11 @@ from strategies import priors
 
 from pmlopt import (
     PML,
+    Box,
     ExpectedGain,
     ExpectedLoss,
+    L1Ball,
     Mechanism,
-    MutualInformation,
     Prior,
     Result,
     design,
@@ -33,11 +34,9 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import BoolArray, IntArray
 from pmlopt.errors import (
-    MechanismError,
     ProgramError,
     SolverError,
     SolverUnavailableError,
-    UtilityError,
 )
 from pmlopt.model.closed_forms import support_bound, utility_safe_level, utility_safe_mechanism
 from pmlopt.model.utility.orders import highest_threshold, utility_order
@@ -210,56 +209,7 @@ def floor_at(prior: Prior, gains: FloatArray, share: float, allowed: BoolArray |
     return float(low + share * (best - low))
 
 
-@pytest.mark.parametrize("seed", range(12))
-def test_floors_are_met_at_the_least_level(seed: int) -> None:
-    rng = np.random.default_rng([906, seed])
-    n, m = (int(size) for size in rng.integers(2, 8, 2))
-    prior = Prior(random_prior(rng, n, (1.0, 3.0, 10.0)[seed % 3]))
-    gains = rng.normal(size=(n, m)) * 10.0 ** int(rng.integers(-6, 7))
-    allowed = np.ones((n, m), dtype=bool)
-    sign, utility = (1, ExpectedGain(gains)) if seed % 2 else (-1, ExpectedLoss(-gains))
-    worst = expected = None
-    kind = ("expected", "worst", "both")[seed // 2 % 3]
-    if kind != "expected":
-        at_most = float(gains.max(axis=1).min())
-        limit = float(rng.choice(gains[gains <= at_most]))
-        allowed, worst = gains >= limit, sign * limit
-    if kind != "worst":
-        expected = sign * floor_at(prior, gains, float(rng.choice([0.05, 0.3, 0.6, 0.9])), allowed)
-    program = least_leakage(prior, utility, expected=expected, worst=worst, outputs=m)
-    assert (program.allowed <= allowed).all()  # at the maximum only the best outputs are left
-    result = solve(program)
-    assert_proved(program, result, 1e-7)
-    if expected is None:
-        assert program.floor is None
-        assert result.value == close_to(bisected(prior.pmf, allowed))
-        return
-    scaled = gains / np.abs(gains).max()
-    least = bisected(prior.pmf, allowed, scaled, sign * expected / float(np.abs(gains).max()))
-    assert result.value == pytest.approx(least, abs=1e-7)
-    reached = float(prior.pmf @ (gains * result.mechanism.matrix).sum(axis=1))
-    assert reached >= sign * expected - 1e-12 * np.ptp(gains)
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_the_trade_off_is_the_same_from_both_sides(seed: int) -> None:
-    rng = np.random.default_rng([907, seed])
-    n = int(rng.integers(2, 7))
-    prior = Prior(random_prior(rng, n, 5.0))
-    table = rng.random((n, n)) if seed % 2 else 1 - np.eye(n)
-    utility: ExpectedGain | ExpectedLoss = ExpectedGain(table) if seed % 4 == 1 else ExpectedLoss(table)
-    levels = np.linspace(0.15, 0.9, 4) * prior.max_leakage
-    for epsilon in levels:
-        before, best = (
-            solve(design(prior, PML(level), utility), tolerance=1e-10) for level in (epsilon - 1e-4, epsilon)
-        )
-        least = solve(least_leakage(prior, utility, expected=best.value))
-        assert least.value <= epsilon + 1e-7
-        if abs(best.value - before.value) > 1e-6:  # on a plateau the level comes back as its left end
-            assert least.value == pytest.approx(epsilon, abs=1e-7)
-
-
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_a_floor_at_the_maximum_leaves_the_best_outputs(seed: int) -> None:
     rng = np.random.default_rng([908, seed])
     n, m = (int(size) for size in rng.integers(2, 7, 2))
@@ -276,62 +226,7 @@ def test_a_floor_at_the_maximum_leaves_the_best_outputs(seed: int) -> None:
         assert result.mechanism.matrix.tolist() == best.tolist()
 
 
-@pytest.mark.parametrize("below", [0.0, 1e-12, 1e-3, 0.2, 100.0])
-def test_a_floor_that_a_constant_reaches_takes_no_leakage(below: float) -> None:
-    prior, gains = [0.2, 0.3, 0.5], np.eye(3)
-    program = least_leakage(prior, ExpectedGain(gains), expected=0.5 - below)
-    result = solve(program)
-    assert_proved(program, result)
-    assert result.value == pytest.approx(0, abs=1e-12)
-
-
 THREE = [0.2, 0.3, 0.5]
-
-
-@pytest.mark.parametrize(
-    ("prior", "utility", "floors", "error", "message"),
-    [
-        ([0.5, 0.5], ExpectedGain(np.eye(2)), {}, ProgramError, "no floor is given"),
-        ([0.5, 0.5], ExpectedGain(np.eye(2)), {"expected": math.nan}, ProgramError, "finite"),
-        ([0.5, 0.5], ExpectedGain(np.eye(2)), {"worst": math.inf}, ProgramError, "finite"),
-        ([0.5, 0.5], ExpectedGain(np.eye(2)), {"expected": "0.5"}, ProgramError, "number"),
-        ([0.5, 0.5], ExpectedGain(np.eye(3)), {"expected": 0.5}, UtilityError, "shape"),
-        ([0.5, 0.5], MutualInformation(), {"expected": 0.5}, UtilityError, "give ExpectedGain"),
-        ([0.5, 0.5], None, {"worst": 0.5}, UtilityError, "give ExpectedGain"),
-        ([0.5, 0.5], ExpectedGain(np.eye(2)), {"expected": 0.5, "outputs": ["a", "a"]}, ProgramError,
-         "twice"),
-        (THREE, ExpectedGain(np.eye(3)), {"expected": 1.001}, ProgramError,
-         "expected gain of 1.001: the largest is 1"),
-        (THREE, ExpectedGain(np.diag([2.0, 3.0, 4.0])), {"expected": 3.5}, ProgramError,
-         "the largest is 3.3"),
-        (THREE, ExpectedLoss(1 - np.eye(3)), {"expected": -0.01}, ProgramError,
-         "expected loss of -0.01: the smallest is 0"),
-        (THREE, ExpectedLoss([[2.0, 5.0, 5.0], [5.0, 3.0, 5.0], [5.0, 5.0, 4.0]]), {"expected": 3.0},
-         ProgramError, "the smallest is 3.3"),
-    ],
-)  # fmt: skip
-def test_demands_that_cannot_be_meant_or_reached_are_refused(
-    prior: Any, utility: Any, floors: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=re.escape(message)):
-        least_leakage(prior, utility, **floors)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        *(((HEAVY, EXAMPLE, h), UtilityError, "threshold") for h in (0, -1, 4, 1.5, "2", None)),
-        ((HEAVY, [[3, 2, 1], [2, 2, 2], [2, 1, 3]], 3), UtilityError,
-         "row 1 of the order has no rank of 3 or more"),
-        (([0.5, 0.5], EXAMPLE, 2), UtilityError, "3 rows for 2 letters"),
-        ((HEAVY, EXAMPLE, 2, ["a", "b"]), ProgramError, "outputs"),
-    ],
-)  # fmt: skip
-def test_orders_and_thresholds_that_do_not_fit_are_refused(
-    arguments: Any, error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        worst_case_utility(*arguments)
 
 
 # ---------------------------------------------------------------- hard scales
@@ -360,7 +255,7 @@ def test_a_floor_about_a_rare_letter_is_proved(rare: float, share: float) -> Non
     assert_proved(program, result, 1e-7)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6])
 def test_no_bound_is_above_a_constant_that_reaches_the_floor_in_exact_arithmetic(
     seed: int, offset: float
@@ -383,7 +278,7 @@ def test_no_bound_is_above_a_constant_that_reaches_the_floor_in_exact_arithmetic
 # ---------------------------------------------------------------- edges
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_the_lowest_threshold_demands_nothing_and_the_highest_everything(seed: int) -> None:
     rng = np.random.default_rng([911, seed])
     n, m = (int(size) for size in rng.integers(2, 8, 2))
@@ -417,60 +312,26 @@ def test_a_start_within_the_demands_is_used() -> None:
 HALF_RIGHT = least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5)
 
 
-@pytest.mark.parametrize(
-    ("start", "error", "message"),
-    [
-        (np.full((3, 2), 0.5), ProgramError, r"shape \(3, 2\); the program needs \(3, 3\)"),
-        (np.eye(2), MechanismError, "3 letters and the mechanism 2"),
-        (np.full((3, 3), 1 / 3), ProgramError, "emits output 2 for letter 0, which is not allowed"),
-        (np.full((3, 3), 0.5), MechanismError, "sums to 1.5"),
-        (np.full((3, 3), np.nan), MechanismError, "nan"),
-        (Mechanism(np.eye(3), ["b", "a", "c"], ["a", "b", "c"]), MechanismError, "another order"),
-        ("closed form", MechanismError, "2 dimension"),
-        (np.full((4, 4), 0.25), ProgramError, r"misses the expected utility by 0\.25$"),
-    ],
-)
-def test_starts_that_miss_the_demands_are_refused(start: Any, error: type[Exception], message: str) -> None:
-    ranked = worst_case_utility(Prior(HEAVY, ["a", "b", "c"]), EXAMPLE, 2)
-    with pytest.raises(error, match=message):
-        solve(HALF_RIGHT if np.shape(start) == (4, 4) else ranked, warm_start=start)
+def test_a_floor_is_met_from_a_start_or_without_leakage_where_a_constant_meets_it() -> None:
     assert solve(HALF_RIGHT, warm_start=np.eye(4)).value == pytest.approx(math.log(2), abs=1e-9)
+    for below in (0.0, 1e-12, 100.0):
+        program = least_leakage(THREE, ExpectedGain(np.eye(3)), expected=0.5 - below)
+        result = solve(program)
+        assert_proved(program, result)
+        assert result.value == pytest.approx(0, abs=1e-12)
 
 
-@pytest.mark.parametrize("solver", ["highs", "clarabel", "column-generation", "magic", ""])
-def test_other_solvers_are_refused(solver: str) -> None:
-    with pytest.raises(SolverUnavailableError, match="level-search"):
-        solve(worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2), solver)
-
-
-@pytest.mark.parametrize("seconds", [1e-9, 1e-3])
-@pytest.mark.parametrize("floored", [False, True])
-def test_a_time_limit_returns_what_is_in_hand(seconds: float, floored: bool) -> None:
-    rng = np.random.default_rng(912)
-    prior, gains = Prior(random_prior(rng, 12)), rng.random((12, 12))
-    if floored:
-        program = least_leakage(prior, ExpectedGain(gains), expected=floor_at(prior, gains, 0.6))
-    else:
-        program = worst_case_utility(prior, utility_order(gains), 9)
-    result = solve(program, time_limit=seconds)
-    assert result.timings.total <= seconds + 1
-    assert result.status in (Status.OPTIMAL, Status.STOPPED)
-    assert result.certificate.verify()
-    assert result.bound <= result.value
-    assert (result.mechanism.matrix[~program.allowed] == 0).all()
-    with suppress(SolverError):  # without a start there may be no mechanism in time
-        cold = solve(program, time_limit=seconds, warm_start=False)
-        assert cold.certificate.verify()
-        assert cold.bound <= cold.value
-    if seconds < 1e-5 and not floored:  # with a floor the uniform mechanism, mended, takes no program
-        with pytest.raises(SolverError, match="Allow more time"):
-            solve(program, time_limit=seconds, warm_start=False)
+def test_without_a_start_there_may_be_no_mechanism_in_time() -> None:
+    program = worst_case_utility(HEAVY, EXAMPLE, 2)
+    with pytest.raises(SolverError, match="Allow more time"):
+        solve(program, time_limit=1e-9, warm_start=False)
 
 
 # ---------------------------------------------------------------- the program
 
 
 def declared() -> list[LeastLeakage]:
+    low, high = [0.5, 0.1, 0.1], [0.7, 0.4, 0.3]
     p, table = [0.1, 0.2, 0.3, 0.4], [[0.9, 0.2, 0.4], [0.1, 0.8, 0.5], [0.3, 0.6, 0.9], [0.5, 0.4, 0.7]]
     return [
         worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2),
@@ -478,20 +339,23 @@ def declared() -> list[LeastLeakage]:
         least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5),
         least_leakage(p, ExpectedLoss(table), expected=0.35, outputs=3),
         least_leakage(p, ExpectedGain(table), expected=0.75, worst=0.35, outputs=3),
+        *(worst_case_utility(HEAVY, EXAMPLE, 2, over=over) for over in (L1Ball(HEAVY, 0.1), Box(low, high))),
     ]
 
 
-@pytest.mark.parametrize("program", declared(), ids=["example", "counting", "gain", "loss", "both"])
+@pytest.mark.parametrize("program", declared(), ids=str)
 def test_its_optimum_is_zero_where_the_level_can_be_reached(program: LeastLeakage) -> None:
     result = solve(program)
     p = program.prior.pmf
-    for step in (-0.5, -0.05, -1e-3, 1e-3, 0.05, 0.5):
+    for step in (-0.5, -1e-3, 1e-3, 0.5):
         level = result.value + step
         if level < 0:
             continue
         program.share.value = math.exp(-level)
         missing = float(program.problem.solve(solver=cp.HIGHS))
         assert (missing <= 1e-7) == (step > 0)
+        if program.over is not None:
+            continue
         if program.floor is None:
             assert feasible(p, program.allowed, level) == (step > 0)
         else:
@@ -524,7 +388,7 @@ def two_floors(rare: float, seed: int) -> LeastLeakage | None:
 
 @pytest.mark.parametrize(
     ("rare", "gap", "seeds"),
-    [(1e-6, 1e-8, [*range(13, 100, 6), 29, 74, 92, 128, 192]), (1e-8, 1e-6, [15, 29, 52, 147, 173]),
+    [(1e-6, 1e-8, [*range(13, 100, 12), 74, 92, 128, 192]), (1e-8, 1e-6, [15, 29, 52, 147, 173]),
      (1e-10, 2e-5, [18, 29, 36, 52, 249])],
 )  # fmt: skip
 def test_both_floors_beside_a_rare_letter_are_proved(rare: float, gap: float, seeds: list[int]) -> None:
@@ -539,8 +403,8 @@ def test_both_floors_beside_a_rare_letter_are_proved(rare: float, gap: float, se
         assert programs_in(result) <= 80
 
 
-@pytest.mark.parametrize("n", [24, 30])
-def test_the_inversion_and_the_linear_programs_agree(n: int) -> None:
+def test_the_inversion_and_the_linear_programs_agree() -> None:
+    n = 24
     prior = Prior(random_prior(np.random.default_rng([922, n]), n))
     table = np.abs(np.subtract.outer(np.arange(n), np.arange(n))).astype(float)
     least = float((prior.pmf @ table).min())
@@ -559,9 +423,8 @@ def test_the_inversion_and_the_linear_programs_agree(n: int) -> None:
         solve(least_leakage(prior, ExpectedLoss(table), worst=5.0, expected=2.0 * least), "inversion")
 
 
-@pytest.mark.parametrize("seed", [0, 1])
-def test_ranks_by_the_interior_point(seed: int) -> None:
-    rng = np.random.default_rng([923, seed])
+def test_ranks_by_the_interior_point() -> None:
+    rng = np.random.default_rng([923, 0])
     order = utility_order(rng.random((24, 24)))
     program = worst_case_utility(random_prior(rng, 24, 5.0), order, 13)
     result, by_simplex = solve(program, "inversion"), solve(program, "level-search")

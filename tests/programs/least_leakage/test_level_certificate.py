@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.designs import FloatArray, exact_prior, is_stochastic, meets, random_prior
+from oracles.designs import FloatArray, exact_prior, random_prior
 from oracles.least_leakage import bisected
+from programs.least_leakage.test_least_leakage import assert_proved
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, least_leakage, solve, worst_case_utility
 from pmlopt.errors import MechanismError
@@ -53,16 +54,17 @@ def instance(seed: int) -> Instance:
     rng = np.random.default_rng([33, seed])
     n, m = (int(size) for size in rng.integers(2, 6, 2))
     prior = Prior(random_prior(rng, n))
-    table = rng.normal(size=(n, m))
+    unit = (1.0, 1e-6, 1e6)[seed % 3]
+    table = unit * rng.normal(size=(n, m))
     if seed % 4 == 0:
-        order = utility_order(np.round(table), "grouped")
+        order = utility_order(np.round(table / unit), "grouped")
         program = worst_case_utility(prior, order, int(rng.integers(1, order.max(axis=1).min() + 1)), m)
     else:
         gains = table if seed % 4 == 1 else -table
-        worst = float(gains.max(axis=1).min()) - rng.random() if seed % 4 == 3 else -9.0
+        worst = float(gains.max(axis=1).min()) - unit * rng.random() if seed % 4 == 3 else -9 * unit
         allowed = gains >= worst
-        best = float(prior.pmf @ np.where(allowed, gains, -9.0).max(axis=1))
-        least = float(prior.pmf @ np.where(allowed, gains, 9.0).min(axis=1))
+        best = float(prior.pmf @ np.where(allowed, gains, -9 * unit).max(axis=1))
+        least = float(prior.pmf @ np.where(allowed, gains, 9 * unit).min(axis=1))
         floor = least + (best - least) * rng.uniform(0.5, 0.95)
         sign = 1 if seed % 4 == 1 else -1
         utility = ExpectedGain(table) if seed % 4 == 1 else ExpectedLoss(table)
@@ -121,7 +123,7 @@ def as_declared(program: LeastLeakage, multipliers: Multipliers) -> Multipliers:
 # ---------------------------------------------------------------- any multipliers
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.integers(0, COUNT - 1), st.integers(0, 2**32 - 1), SIZES, SIZES)
 def test_any_multipliers_prove_no_more_than_is_true(
     place: int, seed: int, size: float, weight: float
@@ -131,9 +133,10 @@ def test_any_multipliers_prove_no_more_than_is_true(
     for y in (rows, np.abs(rows), -np.abs(rows), size * np.ones_like(rows)):
         level = given_.proved(y, weight * float(rng.random()))
         assert 0 <= level <= given_.least + 1e-8
+        assert given_.proved(y, -5.0) == given_.proved(y)  # no floor has a negative multiplier
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(0, COUNT - 1), st.integers(0, 2**32 - 1), st.sampled_from([1e-6, 1.0, 1e6]))
 def test_it_is_at_most_what_rationals_say(place: int, seed: int, size: float) -> None:
     given_, rng = instance(place), np.random.default_rng(seed)
@@ -142,14 +145,6 @@ def test_it_is_at_most_what_rationals_say(place: int, seed: int, size: float) ->
     level = given_.proved(multipliers.rows, multipliers.floor)
     assert level <= -math.log(min(1.0, float(share))) + 1e-15
     assert level == pytest.approx(-math.log(min(1.0, float(share))), abs=1e-7)
-
-
-@pytest.mark.parametrize("place", range(COUNT))
-def test_nothing_proves_nothing(place: int) -> None:
-    given_ = instance(place)
-    nothing = np.zeros(given_.program.prior.size)
-    assert given_.proved(nothing) <= given_.least
-    assert given_.proved(nothing, -5.0) == given_.proved(nothing)  # no floor has a negative multiplier
 
 
 @pytest.mark.parametrize("exact", [True, False])
@@ -204,15 +199,11 @@ def mean_of(rows: list[tuple[Fraction, list[float]]], table: FloatArray) -> Frac
 
 @pytest.mark.parametrize("place", range(COUNT))
 def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
-    program = instance(place).program
+    program, least = instance(place).program, instance(place).least
     result = solve(program)
-    matrix = result.mechanism.matrix
-    assert result.certificate.verify()
-    assert is_stochastic(matrix)
-    assert meets(program.prior, PML(result.value), matrix)
-    assert (matrix[~program.allowed] == 0).all()
-    assert result.bound <= result.value
-    certificate = result.certificate
+    assert_proved(program, result, 1e-7)
+    assert result.value == pytest.approx(least, abs=1e-7)
+    certificate, matrix = result.certificate, result.mechanism.matrix
     assert isinstance(certificate, LevelCertificate)
     assert certificate.multipliers is not None
     proof = as_declared(program, Multipliers(certificate.multipliers, certificate.weight))
@@ -224,7 +215,7 @@ def test_every_claim_holds_in_exact_arithmetic(place: int) -> None:
         assert float(sign * (mean - Fraction(program.floor.expected.value))) >= -1e-12 * program.floor.unit
 
 
-@pytest.mark.parametrize("noise", [1e-16, 1e-13, 1e-11, 1e-9])
+@pytest.mark.parametrize("noise", [1e-16, 1e-9])
 def test_noise_on_forbidden_and_dropped_pairs_is_removed(noise: float) -> None:
     prior = Prior([0.6, 0.2, 0.2])
     program = worst_case_utility(prior, EXAMPLE, 2)
@@ -239,8 +230,8 @@ def test_noise_on_forbidden_and_dropped_pairs_is_removed(noise: float) -> None:
 
 @pytest.mark.parametrize(
     "matrix",
-    [np.zeros((3, 3)), np.full((3, 3), 0.2), np.full((3, 3), np.nan), -np.eye(3), np.ones((3, 3))],
-    ids=["zero", "short", "nan", "negative", "long"],
+    [np.zeros((3, 3)), np.full((3, 3), np.nan), -np.eye(3), np.ones((3, 3))],
+    ids=["zero", "nan", "negative", "long"],
 )
 def test_what_is_no_mechanism_is_refused(matrix: FloatArray) -> None:
     program = worst_case_utility([0.6, 0.2, 0.2], EXAMPLE, 2)

@@ -14,8 +14,8 @@ from oracles import records as oracle
 from oracles.designs import FloatArray
 from scipy.optimize import brentq
 
-from pmlopt import Result, record_leakage, solve
-from pmlopt.errors import MechanismError, PrivacyError, QueryError, SolverUnavailableError
+from pmlopt import Mechanism, Result, record_leakage, solve
+from pmlopt.errors import QueryError
 from pmlopt.model.queries import (
     Explicit,
     ModularSum,
@@ -84,52 +84,33 @@ EXPONENTIAL_ERROR = 1 / (1 + math.exp(0.5))
 
 
 @pytest.mark.parametrize(
-    ("b", "expected"),
+    ("mechanism", "error", "b", "expected", "printed"),
     [
-        *((b, 0.0795415) for b in (0.0, 0.5, 1.0, 1.5, 2.0)),
-        (2.2, 0.0712775),
-        (2.5, 0.0387008),
-        (2.7, 0.0110038),
+        (LAPLACE, LAPLACE_ERROR, 0.0, 0.0795415, 0.0),
+        (LAPLACE, LAPLACE_ERROR, 1.0, 0.0795415, 0.041),
+        (LAPLACE, LAPLACE_ERROR, 2.0, 0.0795415, 0.009),
+        (LAPLACE, LAPLACE_ERROR, 2.2, 0.0712775, 0.0),
+        (LAPLACE, LAPLACE_ERROR, 2.5, 0.0387008, 0.0),
+        (LAPLACE, LAPLACE_ERROR, 2.7, 0.0110038, 0.0),
+        (exponential(PARITY, 1.0), EXPONENTIAL_ERROR, 0.5, 0.0303, 0.024),
+        (exponential(PARITY, 1.0), EXPONENTIAL_ERROR, 2.0, 0.0303, 0.003),
     ],
 )
-def test_table_3_laplace(b: float, expected: float) -> None:
-    found = solve(record_leakage(PARITY, LAPLACE, b))
-    assert found.certificate.value == pytest.approx(expected, abs=1e-7)
-    assert found.certificate.value == pytest.approx(parity_leakage(4, LAPLACE_ERROR, b), abs=1e-7)
-    check(found, by_dataset(PARITY, LAPLACE.matrix), b)
-
-
-@pytest.mark.parametrize("b", [0.0, 0.5, 1.0, 1.5, 2.0])
-def test_table_3_exponential(b: float) -> None:
-    mechanism = exponential(PARITY, 1.0)
-    found = solve(record_leakage(PARITY, mechanism, b))
-    assert found.certificate.value == pytest.approx(0.0303, abs=1e-6)
-    assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(EXPONENTIAL_ERROR), abs=1e-7)
-    check(found, by_dataset(PARITY, mechanism.matrix), b)
-
-
-@pytest.mark.parametrize(
-    ("b", "by_laplace", "by_exponential"),
-    [(0.5, 0.062, 0.024), (1.0, 0.041, 0.015), (1.5, 0.022, 0.008), (2.0, 0.009, 0.003)],
-)
-def test_the_printed_table_3_understates_what_a_prior_leaks(
-    b: float, by_laplace: float, by_exponential: float
+def test_table_3_understates_what_a_prior_leaks(
+    mechanism: Mechanism, error: float, b: float, expected: float, printed: float
 ) -> None:
-    for mechanism, printed in ((LAPLACE, by_laplace), (exponential(PARITY, 1.0), by_exponential)):
-        found = solve(record_leakage(PARITY, mechanism, b))
-        p = found.certificate.prior()
-        assert p.shape == (2, 2, 2, 2)
-        assert p.min() >= 0
-        assert p.sum() == pytest.approx(1, abs=1e-14)
-        assert oracle.entropy(p) >= b
-        data = by_dataset(PARITY, mechanism.matrix)
-        assert oracle.information(data, found.certificate.record, p.ravel()) > printed * 1.2
+    found = solve(record_leakage(PARITY, mechanism, b))
+    assert found.value == pytest.approx(expected, abs=1e-7 if mechanism is LAPLACE else 1e-6)
+    assert found.value == pytest.approx(parity_leakage(4, error, b), abs=1e-7)
+    check(found, by_dataset(PARITY, mechanism.matrix), b)
+    assert found.certificate.prior().shape == (2, 2, 2, 2)
+    assert found.value > printed * 1.2
 
 
 # parity through a binary-symmetric channel, in closed form
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(
     n=st.integers(2, 6),
     p=st.floats(0.0, 0.5),
@@ -148,7 +129,7 @@ def test_parity_has_a_closed_form(n: int, p: float, share: float, past: bool) ->
     assert found.certificate.verify()
 
 
-@pytest.mark.parametrize("b", [0.0, 5000.0, 9999 * LOG2, 6931.0, 6931.2, 6931.47])
+@pytest.mark.parametrize("b", [0.0, 9999 * LOG2, 6931.2, 6931.47])
 def test_ten_thousand_records_cost_what_four_do(b: float) -> None:
     query = ModularSum(10_000, 2)
     found = solve(record_leakage(query, symmetric_channel(query, 0.3), b))
@@ -162,40 +143,21 @@ def test_ten_thousand_records_cost_what_four_do(b: float) -> None:
         found.certificate.prior()
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 10_000])
-def test_a_uniform_dataset_tells_nothing_by_its_parity(n: int) -> None:
-    query = ModularSum(n, 2)
-    found = solve(record_leakage(query, symmetric_channel(query, 0.3), query.log_size))
-    if n > 1:
-        assert found.certificate.value == pytest.approx(0, abs=1e-15)
-        # a prior of that entropy, the float itself, leaks (1 - 2 p)^2 = 0.16 of what it is below log |X|
-        room = room_of(query, query.log_size)
-        assert 0.16 * room <= found.certificate.bound <= room + 1e-15
-        assert n > 5 or found.certificate.bound == pytest.approx(0, abs=1e-15)
-    else:
-        assert found.certificate.value == pytest.approx(LOG2 - oracle.binary_entropy(0.3), abs=1e-12)
-    assert found.certificate.verify()
-
-
 # the reduction against all datasets, one by one
 
-BY_VALUE: list[tuple[Query, int, float, float]] = [
-    (ModularSum(3, 2), 3, 0.9, 1.0),
-    (ModularSum(4, 2), 2, 0.85, 0.3),
-    (ModularSum(3, 3), 3, 0.6, 0.5),
-    (ModularSum(4, 3), 2, 0.9, 0.3),
-    (ModularSum(2, 3, [2, 3]), 2, 0.8, 0.4),
-    (Weight(2), 3, 0.5, 0.5),
-    (Weight(3), 2, 0.97, 0.5),
-    (Weight(4), 2, 0.8, 0.5),
-    (Quadratic(3), 3, 0.9, 0.5),
-    (Quadratic(4), 2, 0.6, 0.2),
-    (Explicit([["a", "b"], ["b", "c"], ["c", "c"]]), 2, 0.7, 0.5),
-    (Explicit([[[0, 1], [1, 1]], [[1, 0], [2, 2]]]), 3, 0.6, 0.4),
-]
 
-
-@pytest.mark.parametrize(("query", "outputs", "share", "spread"), BY_VALUE)
+@pytest.mark.parametrize(
+    ("query", "outputs", "share", "spread"),
+    [
+        (ModularSum(3, 3), 3, 0.6, 0.5),
+        (ModularSum(2, 3, [2, 3]), 2, 0.8, 0.4),
+        (Weight(2), 3, 0.5, 0.5),
+        (Weight(4), 2, 0.8, 0.5),
+        (Quadratic(3), 3, 0.9, 0.5),
+        (Explicit([["a", "b"], ["b", "c"], ["c", "c"]]), 2, 0.7, 0.5),
+        (Explicit([[[0, 1], [1, 1]], [[1, 0], [2, 2]]]), 3, 0.6, 0.4),
+    ],
+)
 def test_reduced_and_full_problem_have_the_same_optimum(
     query: Query, outputs: int, share: float, spread: float
 ) -> None:
@@ -205,8 +167,7 @@ def test_reduced_and_full_problem_have_the_same_optimum(
 
 
 @pytest.mark.parametrize(
-    ("alphabets", "outputs", "share"),
-    [((2, 2), 2, 0.7), ((2, 2), 3, 0.95), ((2, 2, 2), 2, 0.8), ((2, 2, 2), 2, 0.0), ((2, 3), 2, 0.9)],
+    ("alphabets", "outputs", "share"), [((2, 2), 3, 0.95), ((2, 2, 2), 2, 0.0), ((2, 3), 2, 0.9)]
 )
 def test_a_mechanism_by_dataset_has_the_same_optimum(
     alphabets: tuple[int, ...], outputs: int, share: float
@@ -223,14 +184,14 @@ def agree(query: Query, rows: FloatArray, least: float) -> None:
     check(found, data, least)
     best = 0.0
     for record in range(query.records):
-        p = oracle.largest(data, record, least, starts=12)
+        p = oracle.largest(data, record, least, starts=6)
         assert oracle.entropy(p) >= least - 1e-13
         best = max(best, oracle.information(data, record, p))
     assert best <= found.certificate.bound + 1e-12
     assert best >= found.certificate.value - 1e-6
 
 
-@pytest.mark.parametrize("least", [0.0, 0.6, 1.0, 1.3])
+@pytest.mark.parametrize("least", [0.6, 1.3])
 def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
     query = Explicit([[0, 1], [2, 3]])
     rows = np.random.default_rng(8).dirichlet([0.5, 0.5], size=4)
@@ -247,7 +208,7 @@ def test_no_prior_of_a_grid_on_four_datasets_leaks_more(least: float) -> None:
 # no entropy required: a capacity
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("query", [Weight(3), ModularSum(3, 3), Quadratic(4), Explicit([[0, 1], [2, 0]])])
 def test_without_a_bound_on_the_entropy_it_is_the_best_capacity_of_a_pair_of_rows(
     query: Query, seed: int
@@ -271,7 +232,6 @@ def test_without_a_bound_on_the_entropy_it_is_the_best_capacity_of_a_pair_of_row
     ("query", "rows"),
     [
         (WEIGHT, np.array([[0.9, 0.1], [0.7, 0.3], [0.3, 0.7], [0.1, 0.9]])),
-        (ModularSum(4, 3), np.array([[0.9, 0.1], [0.4, 0.6], [0.1, 0.9]])),
         (ModularSum(2, 3, [2, 3]), np.array([[0.8, 0.2], [0.4, 0.6], [0.1, 0.9]])),
     ],
 )
@@ -279,9 +239,7 @@ def test_a_curve_never_rises(query: Query, rows: FloatArray) -> None:
     top = query.log_size
     entropies = [0.9 * top, 0.0, top, 0.5 * top, 0.9 * top, 0.98 * top]
     points: list[Result[RecordCertificate]] = []
-    for b in sorted(
-        set(entropies), reverse=True
-    ):  # a prior that is allowed at b is allowed at every smaller b
+    for b in sorted(set(entropies), reverse=True):  # what is allowed at b is allowed at every smaller b
         start = points[-1] if points else None
         points.append(solve(record_leakage(query, rows, b), warm_start=start, tolerance=1e-5))
     assert [point.warm_started for point in points] == [False, True, True, True, True]
@@ -301,40 +259,10 @@ def test_a_curve_never_rises(query: Query, rows: FloatArray) -> None:
 # what is refused
 
 
-@pytest.mark.parametrize(
-    ("b", "match"),
-    [
-        (-1e-9, "at least 0"),
-        (-math.inf, "finite"),
-        (math.inf, "finite"),
-        (math.nan, "finite"),
-        ("2", "number"),
-        (None, "number"),
-        (True, "number"),
-        (4 * LOG2 + 1e-9, "no prior has it"),
-        (100.0, "no prior has it"),
-    ],
-)
-def test_an_impossible_entropy_is_refused(b: float, match: str) -> None:
-    with pytest.raises(PrivacyError, match=match):
-        record_leakage(PARITY, LAPLACE, b)
-
-
-def test_other_arguments_that_are_refused() -> None:
-    with pytest.raises(MechanismError, match="3 rows"):
-        record_leakage(PARITY, np.eye(3), 1.0)
-    with pytest.raises(MechanismError, match="differ"):
-        record_leakage(PARITY, symmetric_channel(Explicit([5, 6]), 0.1), 1.0)
-    with pytest.raises(QueryError, match="query"):
-        record_leakage([[0, 1]], np.eye(2), 1.0)  # type: ignore[arg-type]
-    with pytest.raises(SolverUnavailableError, match="branch-and-bound, alternating"):
-        solve(record_leakage(PARITY, LAPLACE, 1.0), solver="fast")
-
-
 # the largest entropy, and just below
 
 
-@pytest.mark.parametrize("query", [PARITY, WEIGHT, ModularSum(3, 3, [2, 3, 5]), Quadratic(30)])
+@pytest.mark.parametrize("query", [WEIGHT, ModularSum(3, 3, [2, 3, 5]), Quadratic(30), ModularSum(100, 2)])
 @pytest.mark.parametrize("ulps", [-1, 0, 1])
 def test_the_largest_entropy_leaves_the_uniform_dataset(query: Query, ulps: int) -> None:
     b = query.log_size + ulps * float(np.spacing(query.log_size))
@@ -388,15 +316,12 @@ def test_a_little_below_the_largest_entropy(query: Query, room: float) -> None:
 
 # mechanisms that say nothing, everything, or almost nothing
 
-ENTROPIES = [0.0, 2.0, 3 * LOG2, 2.5, 4 * LOG2]
-
-
 THIRDS = Explicit([[1, 0], [1, 1], [0, 1]])  # three letters: thirds are no floats
-CONSTANT = [[0.3, 0.7], [1.0], [0.1, 0.2, 0.7], [0.0, 1.0], [0.1, 0.9]]
+CONSTANT = [[1.0], [0.1, 0.2, 0.7], [0.0, 1.0]]
 CONSTANT.append([0.0007578505896010982, 9.834025597269338e-05, 0.9991438091544262])
 
 
-@pytest.mark.parametrize(("query", "b"), [*((PARITY, b) for b in ENTROPIES), (THIRDS, 1.5)])
+@pytest.mark.parametrize(("query", "b"), [(PARITY, 0.0), (PARITY, 2.5), (PARITY, 4 * LOG2), (THIRDS, 1.5)])
 @pytest.mark.parametrize("row", CONSTANT)
 def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float], query: Query, b: float) -> None:
     found = solve(record_leakage(query, [row, row], b))
@@ -405,7 +330,7 @@ def test_one_row_for_all_is_proved_to_leak_nothing(row: list[float], query: Quer
 
 
 @pytest.mark.parametrize("step", [1e-13, 1e-10, 1e-7, 1e-5])
-@pytest.mark.parametrize("b", [0.0, 1.5, 1.9])
+@pytest.mark.parametrize("b", [0.0, 1.9])
 def test_rows_that_are_nearly_equal(step: float, b: float) -> None:
     rows = np.array([[0.3 + step * k, 0.7 - step * k] for k in range(4)])
     found = solve(record_leakage(WEIGHT, rows, b))
@@ -482,7 +407,7 @@ def test_limits_leave_a_valid_bound() -> None:
 def test_the_leakage_of_a_weight_in_many_dimensions(b: float) -> None:
     """Thirteen outputs: up to some entropy two classes are all, past it a bound is left at any time."""
     query = Weight(12)
-    found = solve(record_leakage(query, laplace(query, 1.0), b), solver=BranchAndBound(nodes=500))
+    found = solve(record_leakage(query, laplace(query, 1.0), b), solver=BranchAndBound(nodes=100))
     if b == 0:
         assert (found.status, found.iterations) == (Status.OPTIMAL, 0)
         assert "one class of datasets for each letter" in found.reason
@@ -496,34 +421,25 @@ def test_the_leakage_of_a_weight_in_many_dimensions(b: float) -> None:
     assert oracle.information(data, 0, found.certificate.prior().ravel()) == pytest.approx(
         found.certificate.value, rel=1e-9
     )
-    random = np.random.default_rng(0)
-    for start in random.dirichlet(np.full(2**12, 0.01), size=5):
-        p = oracle.feasible(start, b)
-        assert oracle.information(data, 0, p) <= found.certificate.bound
 
 
 def test_counts_need_no_datasets() -> None:
-    """Records and classes permuted, outputs renamed: the same leakage."""
+    """Records, letters and classes permuted, outputs renamed: the same leakage."""
     random = np.random.default_rng(6)
     table = np.array([[[0, 1], [1, 2]], [[1, 1], [2, 0]]])
     rows = random.dirichlet([0.7, 0.7], size=3)
     plain = solve(record_leakage(Explicit(table), rows, 1.6)).certificate.value
-    turned = solve(record_leakage(Explicit(table.transpose(2, 0, 1)), rows[:, ::-1], 1.6)).certificate.value
-    flipped = solve(record_leakage(Explicit(table[::-1]), rows, 1.6)).certificate.value
-    renamed = solve(record_leakage(Explicit(2 - table), rows[::-1], 1.6)).certificate.value
-    assert [turned, flipped, renamed] == pytest.approx([plain] * 3, abs=1e-7)
+    turned = Explicit(2 - table[::-1].transpose(2, 0, 1))
+    assert solve(record_leakage(turned, rows[::-1, ::-1], 1.6)).value == pytest.approx(plain, abs=1e-7)
 
 
-@pytest.mark.parametrize("error", [0.0, 0.02])
-def test_a_record_tells_no_more_than_itself(error: float) -> None:
+def test_a_record_tells_no_more_than_itself() -> None:
     """H(X_i) bounds what many outputs tell of a binary record: without noise two rows reach it."""
     query = ModularSum(3, 3)
-    found = solve(record_leakage(query, symmetric_channel(query, error), 1.0))
-    assert found.status is Status.OPTIMAL
+    found = solve(record_leakage(query, symmetric_channel(query, 0.0), 1.0))
+    assert (found.status, found.iterations) == (Status.OPTIMAL, 0)
     assert found.certificate.verify()
-    if error == 0:
-        assert found.value == pytest.approx(math.log(2), abs=1e-9)
-        assert found.iterations == 0
+    assert found.value == pytest.approx(math.log(2), abs=1e-9)
 
 
 def test_rows_of_two_outputs_that_are_nearly_alike_need_few_cells() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,10 +11,10 @@ from oracles import columns as column_oracles
 from oracles.columns import UTILITIES, Case, assert_optimal, assert_proved, counted_case, random_case
 from oracles.designs import FloatArray
 
-from pmlopt import LDP, LIP, PML, ExpectedGain, Prior, closed_forms, design, mutual_information, solve
+from pmlopt import LDP, LIP, PML, Prior, closed_forms, design, mutual_information, solve
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility import ChiSquare, GuessingProbability
+from pmlopt.model.utility import ChiSquare
 from pmlopt.programs import Status
 from pmlopt.programs.result import Result
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
@@ -53,12 +53,20 @@ def zipf(n: int) -> FloatArray:
 
 
 @pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("seed", range(0, 40, 5))  # each size and each kind of prior
-def test_each_utility_under_pml_is_optimal(name: str, seed: int) -> None:
-    case, (utility, worth) = random_case(62, seed), UTILITIES[name]
+@pytest.mark.parametrize(
+    ("privacy", "seed"),
+    [
+        *((PML, seed) for seed in (0, 10, 20, 30)),  # sizes and kinds of priors
+        *((LDP(level), 4) for level in (0.7, 10.0)),
+        *((LIP(*levels), 4) for levels in ((0.5, 0.8), (2.0, 0.3))),
+    ],
+)
+def test_each_utility_is_optimal(name: str, privacy: Any, seed: int) -> None:
+    case, (utility, worth) = random_case(62 if privacy is PML else 65, seed), UTILITIES[name]
     case = case.inside() if name == "hellinger" else case
-    best = column_oracles.optimum(case.p, PML(case.epsilon), worth).value
-    program = design(case.prior, PML(case.epsilon), utility)
+    privacy = PML(case.epsilon) if privacy is PML else privacy
+    best = column_oracles.optimum(case.p, privacy, worth).value
+    program = design(case.prior, privacy, utility)
     results = both_ways(program)
     assert_optimal(program, results, best)
     assert [result.solver for result in results] == ["highs", "column-generation"]
@@ -66,20 +74,10 @@ def test_each_utility_under_pml_is_optimal(name: str, seed: int) -> None:
         assert all(result.value == mutual_information(case.prior, result.mechanism) for result in results)
 
 
-@pytest.mark.parametrize("name", UTILITIES)
-@pytest.mark.parametrize("privacy", [LDP(0.7), LDP(10.0), LIP(0.5, 0.8), LIP(2.0, 0.3)], ids=str)
-@pytest.mark.parametrize("seed", range(3, 5))
-def test_each_utility_under_ldp_and_lip_is_optimal(name: str, privacy: Requirement, seed: int) -> None:
-    case, (utility, worth) = random_case(65, seed), UTILITIES[name]
-    best = column_oracles.optimum(case.p, privacy, worth).value
-    program = design(case.prior, privacy, utility)
-    assert_optimal(program, both_ways(program), best)
-
-
 # ---------------------------------------------------------------- the ways of pricing
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [1, 3])
 @pytest.mark.parametrize("kind", ["pml", "ldp", "lip"])
 @pytest.mark.parametrize("way", ["counts", "vertices", "search"])
 def test_each_way_of_pricing_ends_with_a_proof(
@@ -114,13 +112,11 @@ def assert_closed(program: ColumnDesign, name: str, value: float) -> None:
         assert result.closed_form.difference == result.value - result.closed_form.value
 
 
-@pytest.mark.parametrize("small", [0.5, 0.4, 0.001])
+@pytest.mark.parametrize("small", [0.4, 0.001])
 @pytest.mark.parametrize("share", [0.05, 0.95])
 @pytest.mark.parametrize("region", [0, 1])
 def test_binary_is_the_closed_form_in_both_regions(small: float, share: float, region: int) -> None:
     ends = [0.0, -math.log(1 - small), -math.log(small)]
-    if ends[region] == ends[region + 1]:
-        return  # an even prior has one region
     epsilon = (1 - share) * ends[region] + share * ends[region + 1]
     prior = [small, 1 - small]
     value = mutual_information(prior, closed_forms.binary(prior, epsilon))
@@ -128,7 +124,7 @@ def test_binary_is_the_closed_form_in_both_regions(small: float, share: float, r
 
 
 @pytest.mark.parametrize("n", [3, 9])
-@pytest.mark.parametrize("share", [0.01, 0.3, 0.8, 1.0])
+@pytest.mark.parametrize("share", [0.01, 0.8, 1.0])
 def test_high_privacy_is_the_closed_form_of_the_first_region(n: int, share: float) -> None:
     prior = Prior(np.random.default_rng([71, n]).dirichlet(np.full(n, 3.0)))
     epsilon = share * -math.log1p(-float(prior.pmf.min()))
@@ -136,7 +132,7 @@ def test_high_privacy_is_the_closed_form_of_the_first_region(n: int, share: floa
     assert_closed(design(prior, PML(epsilon), INFORMATION), "high_privacy", value)
 
 
-@pytest.mark.parametrize("n", [3, 5, 8])
+@pytest.mark.parametrize("n", [3, 8])
 @pytest.mark.parametrize("share", [0.02, 0.4, 0.97])
 def test_the_circulant_is_the_closed_form_of_uniform_priors(n: int, share: float) -> None:
     epsilon = share * math.log(n)
@@ -170,27 +166,6 @@ def test_randomized_response_is_the_closed_form_of_ldp(n: int, epsilon: float) -
     assert_closed(program, "randomized_response", value)
 
 
-# ---------------------------------------------------------------- relations
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_guessing_is_the_linear_gain_of_the_identity(seed: int) -> None:
-    case = random_case(73, seed)
-    sub_convex = solve(design(case.prior, PML(case.epsilon), GuessingProbability()))
-    linear = solve(design(case.prior, PML(case.epsilon), ExpectedGain(np.eye(case.prior.size))))
-    assert sub_convex.value == pytest.approx(linear.value, abs=1e-7)
-
-
-@pytest.mark.parametrize("seed", range(8))
-def test_the_optimum_grows_with_epsilon_and_stays_under_the_closed_bound(seed: int) -> None:
-    prior = random_case(74, seed).prior
-    levels = np.linspace(0, 1.1 * prior.max_leakage, 12)
-    values = [solve(design(prior, PML(epsilon), INFORMATION)).value for epsilon in levels]
-    assert all(later >= earlier - 1e-9 for earlier, later in itertools.pairwise(values))
-    bounds = [float(prior.pmf @ np.minimum(epsilon, -np.log(prior.pmf))) for epsilon in levels]
-    assert all(value <= bound + 1e-12 for value, bound in zip(values, bounds, strict=True))
-
-
 @pytest.mark.parametrize("privacy", [PML(0.0), PML(0.5), LDP(0.5), LIP(0.3, 0.4)], ids=str)
 @pytest.mark.parametrize("solver", ["auto", "column-generation"])
 def test_one_letter_has_nothing_to_tell(privacy: Requirement, solver: str) -> None:
@@ -206,18 +181,17 @@ def test_one_letter_has_nothing_to_tell(privacy: Requirement, solver: str) -> No
 
 @pytest.mark.parametrize(
     ("prior", "tolerance"),
-    [(np.random.default_rng(77).dirichlet(np.ones(20)), 1e-6), (zipf(20), 1e-6), (zipf(50), 1e-5)],
-    ids=["dirichlet-20", "zipf-20", "zipf-50"],
+    [(np.random.default_rng(77).dirichlet(np.ones(20)), 1e-6), (zipf(50), 1e-5)],
+    ids=["dirichlet-20", "zipf-50"],
 )
 def test_many_letters_are_proved(prior: FloatArray, tolerance: float) -> None:
     program = design(prior, PML(1.0), INFORMATION)
     assert_proved(program, solve(program, tolerance=tolerance), tolerance)
 
 
-@pytest.mark.parametrize("privacy", [PML(1.0), LDP(1.0)], ids=str)
-def test_fifty_counted_letters_are_proved(privacy: Requirement) -> None:
+def test_fifty_counted_letters_are_proved() -> None:
     counts = np.random.default_rng(78).multinomial(2000, zipf(50)) + 1
-    program = design(Prior.from_counts(counts.tolist()), privacy, INFORMATION)
+    program = design(Prior.from_counts(counts.tolist()), PML(1.0), INFORMATION)
     assert program.space.pricer().name == "counts"
     assert_proved(program, solve(program, tolerance=1e-8), 1e-8 * max(1.0, program.scale))
 
@@ -246,20 +220,6 @@ def test_an_incomplete_program_is_for_column_generation_alone(
     with pytest.raises(SolverUnavailableError, match="generate"):
         solve(declared(), solver)
     assert solve(declared().with_every_column(), solver, tolerance=1e-4).solver == solver
-
-
-@pytest.mark.parametrize("way", ["declared", "vertices", "search"])
-def test_a_time_limit_returns_what_is_in_hand(way: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if way != "declared":
-        declare_none(monkeypatch, listing=way == "vertices")
-    program = design(zipf(16), PML(0.7), INFORMATION)
-    result = solve(program, time_limit=1e-6)
-    assert result.status in (Status.OPTIMAL, Status.UNPROVED, Status.STOPPED)
-    assert result.certificate.verify()
-    assert result.level <= 0.7
-    assert result.value <= result.bound
-    best = best_information(Case(program.prior, 0.7), PML(0.7))
-    assert result.value - 1e-9 <= best <= result.bound + 1e-9
 
 
 # ---------------------------------------------------------------- warm starts
@@ -336,3 +296,30 @@ def test_after_numerical_trouble_there_is_the_mechanism_of_the_round_before(
     assert result.status is Status.UNPROVED
     assert 0 < result.value < best < result.bound
     assert result.certificate.verify()
+
+
+# ---------------------------------------------------------------- the restricted master
+
+
+def test_unknown_columns_are_given_once() -> None:
+    master = Master(np.eye(3), np.zeros(3))
+    first = np.array([[1.0, 0.5, 1.0, 2.0], [1.0, 0.5, 1.0, 0.0], [1.0, 2.0, 1.0, 0.0]])
+    fresh = master.unknown(first)
+    assert np.array_equal(fresh, first[:, [0, 1, 3]])
+    master.add(fresh, np.zeros(3))
+    assert master.unknown(first).shape == (3, 0)
+    fourth = np.array([[1.0, 0.25], [1.0 + 1e-14, 0.25], [1.0 - 1e-14, 2.5]])
+    assert np.array_equal(master.unknown(fourth), fourth[:, [1]])
+    master.add(np.array([[-0.0], [3.0], [0.0]]), np.zeros(1))
+    assert master.unknown(np.array([[0.0], [3.0], [-0.0]])).shape == (3, 0)
+
+
+def test_columns_of_letters_next_to_nothing_are_told_apart() -> None:
+    one, other = np.array([[1e299], [1.0]]), np.array([[2e299], [1.0]])
+    master = Master(np.ones((2, 1)), np.zeros(1))
+    assert master.unknown(np.hstack([one, other, one])).shape == (2, 2)
+
+
+def test_columns_that_cannot_meet_the_rows_are_an_error() -> None:
+    with pytest.raises(ArithmeticError, match="master"):
+        Master(np.array([[2.0], [0.5]]), np.ones(1)).solve()

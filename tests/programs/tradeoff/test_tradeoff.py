@@ -21,17 +21,9 @@ from oracles.penalised_tradeoff import penalty_program
 from scipy.optimize import brentq
 from strategies import MODEST
 
-from pmlopt import Result, certify, distortion_leakage, leakage_distortion, solve
+from pmlopt import Result, distortion_leakage, leakage_distortion, solve
 from pmlopt.errors import (
-    InfeasibleError,
-    InputError,
-    PriorError,
-    PrivacyError,
-    ProgramError,
     QueryError,
-    SolverError,
-    SolverUnavailableError,
-    UtilityError,
 )
 from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query
@@ -69,7 +61,6 @@ def curve_of(work: Callable[..., Answer], query: Query, points: list[tuple[float
 
 
 PARITY = ModularSum(3, 2)
-TERNARY = ModularSum(2, 3, 3)
 
 
 # ---------------------------------------------------------------- all datasets, one by one
@@ -158,19 +149,13 @@ def full(query: Query, loss: Any = None, law: Any = None) -> Full:
     images = []
     for order in permutations(range(query.records)):
         kept = all(query.alphabets[i] == query.alphabets[order[i]] for i in range(query.records))
-        shifts = [(0,) * query.records]
-        if query is TERNARY:  # letters can be added, in sum nothing
-            shifts = [(s, (3 - s) % 3) for s in range(3)]
-        for shift in shifts if kept else []:
-            moved = [
-                tuple((x[order[i]] + shift[i]) % query.alphabets[i] for i in range(len(x))) for x in datasets
-            ]
-            if all(
-                table[x] == table[y] and abs(masses[x] - masses[y]) < 1e-15
-                for x, y in zip(datasets, moved, strict=True)
-            ):
-                records = tuple(order.index(i) for i in range(len(order)))
-                images.append(([place[y] for y in moved], records))
+        moved = [tuple(x[i] for i in order) for x in datasets] if kept else []
+        if moved and all(
+            table[x] == table[y] and abs(masses[x] - masses[y]) < 1e-15
+            for x, y in zip(datasets, moved, strict=True)
+        ):
+            records = tuple(order.index(i) for i in range(len(order)))
+            images.append(([place[y] for y in moved], records))
     return Full(query, losses, images)
 
 
@@ -188,24 +173,17 @@ MIXED, MIXED_LOSS, MIXED_LAW = mixed_case()
 TILTED = np.array([[[4, 2], [2, 1]], [[2, 1], [1, 3]]]) / 16
 CASES: dict[str, tuple[Query, Any, Any, float, float]] = {
     "sum mod 3 of three": (ModularSum(3, 3), None, None, 0.3, 1.0),
-    "ternary records": (TERNARY, None, None, 0.3, 1.3),
-    "quadratic": (Quadratic(3), None, None, 0.3, 1.0),
     "own loss and law": (MIXED, MIXED_LOSS, MIXED_LAW, 0.085, 0.8),
     "law of weights": (Quadratic(3), None, TILTED, 0.25, 1.2),
 }
 
 
-TOLERANCES = {"ternary records": 5e-3}
-"""Where the audit of a smaller gap takes more than a second."""
-
-
 @cache
 def solved(name: str, sense: Sense) -> Answer:
     query, loss, law, limit, b = CASES[name]
-    gap = TOLERANCES.get(name, 1e-6)
     if sense == "leakage":
-        return solve(leakage_distortion(query, limit, b, loss=loss, law=law), gap=gap)
-    return solve(distortion_leakage(query, 0.15, b, loss=loss, law=law), gap=gap)
+        return leakage_at(query, limit, b, loss=loss, law=law)
+    return distortion_at(query, 0.15, b, loss=loss, law=law)
 
 
 BOTH: list[Sense] = ["leakage", "distortion"]
@@ -223,23 +201,18 @@ class TestAllDatasets:
         distortion = math.fsum((problem.losses * mechanism.matrix).ravel())
         assert distortion == pytest.approx(result.certificate.distortion, rel=1e-12, abs=1e-14)
         assert result.status is Status.OPTIMAL
-        assert 0 <= result.gap <= TOLERANCES.get(name, 1e-6)
-        assert result.value == (
-            result.certificate.leakage if sense == "leakage" else result.certificate.distortion
-        )
-        if sense == "leakage":
-            assert distortion <= result.certificate.limit + 1e-12
-        else:
-            assert result.certificate.leakage <= result.certificate.limit
+        assert 0 <= result.gap <= 1e-6
+        reached = result.certificate.leakage, distortion
+        value, kept = reached if sense == "leakage" else reached[::-1]
+        assert result.value == pytest.approx(value, rel=1e-12, abs=1e-14)
+        assert kept <= result.certificate.limit + 1e-12
         data = oracle.datasets(query.alphabets, mechanism.matrix)
-        reached = [
+        told = [
             oracle.information(data, record, oracle.largest(data, record, b, starts=2))
             for record in range(query.records)
         ]
-        assert max(reached) <= result.certificate.leakage + 1e-12
-        assert max(reached) >= result.certificate.leakage - 1e-5 - TOLERANCES.get(
-            name, 0.0
-        )  # the audit is not idle
+        assert max(told) <= result.certificate.leakage + 1e-12
+        assert max(told) >= result.certificate.leakage - 1e-5  # the audit is not idle
 
     def test_a_row_for_each_dataset_gains_nothing(self, name: str, sense: Sense) -> None:
         query, loss, law, _, _ = CASES[name]
@@ -248,35 +221,6 @@ class TestAllDatasets:
         optimum = problem.optimum(problem.joints(result), sense, result.certificate.limit)
         assert result.bound <= optimum + 1e-6
         assert optimum <= result.value + 1e-6
-
-    def test_no_random_mechanism_is_better(self, name: str, sense: Sense) -> None:
-        """Against the priors of the bound alone."""
-        query, loss, law, _, _ = CASES[name]
-        result = solved(name, sense)
-        certificate = result.certificate
-        problem = full(query, loss, law)
-        joints = problem.joints(result)
-        random = np.random.default_rng(1)
-        best = certificate.by_dataset().matrix
-        cheap = np.eye(best.shape[1])[problem.losses.argmin(axis=1)]
-        still = np.eye(best.shape[1])[np.full(len(best), problem.losses.sum(axis=0).argmin())]
-
-        def leaked(q: FloatArray) -> float:
-            return max(information(joint, q) for joint in joints)
-
-        for trial in range(40):
-            wild = random.dirichlet(np.full(best.shape[1], 0.5), size=len(best))
-            q = wild if trial % 2 else 0.98 * best + 0.02 * wild
-            if sense == "leakage":
-                over = (problem.losses * q).sum() - certificate.limit
-                share = max(0.0, over) / max((problem.losses * (q - cheap)).sum(), 1e-300)
-                q = (1 - share) * q + share * cheap
-                assert leaked(q) >= result.bound - 1e-12
-            else:
-                share = max(0.0, 1 - certificate.limit / leaked(q))  # I is convex in q
-                q = (1 - share) * q + share * still
-                assert leaked(q) <= certificate.limit + 1e-12
-                assert (problem.losses * q).sum() >= result.bound - 1e-12
 
 
 def information(joint: FloatArray, q: FloatArray) -> float:
@@ -295,7 +239,7 @@ def past(n: int, share: float) -> float:
 
 
 @pytest.mark.parametrize(("share", "distortion"), [(-1.0, 0.02), (-1.0, 0.3), (0.4, 0.02), (0.7, 0.3)])
-@pytest.mark.parametrize("n", [2, 4, 10_000])
+@pytest.mark.parametrize("n", [4, 10_000])
 def test_parity_is_solved_by_its_symmetric_channel(n: int, share: float, distortion: float) -> None:
     result = leakage_at(ModularSum(n, 2), distortion, past(n, share))
     expected = parity_leakage(n, distortion, past(n, share))
@@ -314,12 +258,6 @@ def test_distortion_of_a_parity_against_an_adversary_who_may_know_all(n: int, le
     assert result.value == pytest.approx(d, abs=1e-5)
     assert result.bound <= d + 1e-12
     assert result.certificate.leakage <= leakage
-
-
-@pytest.mark.parametrize(("distortion", "b"), [(0.3, 0.0), (0.05, 1.7)])
-def test_each_problem_undoes_the_other(distortion: float, b: float) -> None:
-    leakage = leakage_at(PARITY, distortion, b).value
-    assert distortion_at(PARITY, leakage, b).value == pytest.approx(distortion, abs=1e-4)
 
 
 # ---------------------------------------------------------------- curves
@@ -387,7 +325,7 @@ def test_any_multipliers_bound_from_below(seed: int, sense: Sense) -> None:
 HAMMING = Tradeoff((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
 
 
-@pytest.mark.parametrize("d", [0.05, 0.2, 0.45])
+@pytest.mark.parametrize("d", [0.05, 0.45])
 def test_the_program_of_one_record_is_rate_distortion(d: float) -> None:
     program = tradeoff_program(HAMMING, [np.eye(2) / 2], "leakage", d)
     assert program.problem.is_dcp()
@@ -410,7 +348,7 @@ def penalty_case(seed: int, sense: Sense) -> tuple[Tradeoff, list[FloatArray], P
 
 
 @pytest.mark.parametrize("sense", BOTH)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_penalised_program_and_the_exponentiated_gradient_agree(seed: int, sense: Sense) -> None:
     tradeoff, joints, problem = penalty_case(seed, sense)
     program = penalty_program(tradeoff, joints, sense, problem.limit, problem.weight)
@@ -429,7 +367,7 @@ def test_the_penalised_program_and_the_exponentiated_gradient_agree(seed: int, s
 
 
 @pytest.mark.parametrize("sense", BOTH)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_the_gradient_is_the_slope_along_mechanisms(seed: int, sense: Sense) -> None:
     _, _, problem = penalty_case(seed, sense)
     random = np.random.default_rng(seed)
@@ -443,10 +381,9 @@ def test_the_gradient_is_the_slope_along_mechanisms(seed: int, sense: Sense) -> 
 
 
 @pytest.mark.parametrize("sense", BOTH)
-@pytest.mark.parametrize("name", ["own loss and law"])
-def test_the_penalty_method_claims_no_bound(name: str, sense: Sense) -> None:
-    query, loss, law, _, b = CASES[name]
-    exact = solved(name, sense)
+def test_the_penalty_method_claims_no_bound(sense: Sense) -> None:
+    query, loss, law, _, b = CASES["own loss and law"]
+    exact = solved("own loss and law", sense)
     method = leakage_at if sense == "leakage" else distortion_at
     found, again = (
         method(query, exact.certificate.limit, b, Penalty(seed=3), loss=loss, law=law, time_limit=1e-9)
@@ -455,14 +392,11 @@ def test_the_penalty_method_claims_no_bound(name: str, sense: Sense) -> None:
     assert (found.mechanism.matrix == again.mechanism.matrix).all()
     assert found.gap == math.inf
     assert found.bound == -math.inf
-    assert found.status is not Status.OPTIMAL
     other = found.certificate.distortion if sense == "leakage" else found.certificate.leakage
     assert found.certificate.violation == max(0.0, other - exact.certificate.limit)
-    if found.certificate.violation > 1e-12:
-        assert found.status is Status.VIOLATED
-    else:
-        assert found.status is not Status.VIOLATED
-        assert found.value >= exact.bound - 1e-12
+    assert found.status is not Status.OPTIMAL
+    assert (found.status is Status.VIOLATED) == (found.certificate.violation > 1e-12)
+    assert found.status is Status.VIOLATED or found.value >= exact.bound - 1e-12
     spent = math.fsum((full(query, loss, law).losses * found.certificate.by_dataset().matrix).ravel())
     assert found.certificate.distortion == pytest.approx(spent, rel=1e-12)
 
@@ -491,16 +425,8 @@ def test_the_least_distortion_is_reached_at_random_among_equals(scale: float, sh
     assert result.value < LOG2 - 0.1  # the first of equals tells the first weight from the last
 
 
-def test_below_the_least_distortion() -> None:
-    loss = [[0.5, 1.0], [1.0, 0.25]]
-    with pytest.raises(InfeasibleError, match=r"the least is 0\.375"):
-        leakage_distortion(PARITY, 0.37, 0.5, loss=loss)
-    with pytest.raises(InfeasibleError, match=r"0\.375"):
-        leakage_distortion(PARITY, 0.1, 0.5, loss=loss)
-
-
 @pytest.mark.parametrize("method", ["cutting-planes", "penalty"])
-@pytest.mark.parametrize("query", [PARITY, Quadratic(3), ModularSum(2, 3)])
+@pytest.mark.parametrize("query", [Quadratic(3), ModularSum(2, 3)])
 def test_a_constant_from_the_trivial_distortion_on(query: Query, method: str) -> None:
     trivial = float(full(query).losses.sum(axis=0).min())
     for d in (trivial * (1 + 1e-12), 2 * trivial, 1e9):
@@ -545,71 +471,10 @@ def test_a_query_that_says_nothing(share: float) -> None:
         assert {forward.status, back.status} == {Status.OPTIMAL}
 
 
-@pytest.mark.parametrize("sense", BOTH)
-@pytest.mark.parametrize("limit", [1e-9, 0.3])
-def test_little_time_leaves_valid_claims(sense: Sense, limit: float) -> None:
-    exact = solved("quadratic", sense)
-    method = leakage_at if sense == "leakage" else distortion_at
-    try:
-        result = method(Quadratic(3), exact.certificate.limit, 1.0, time_limit=limit)
-    except SolverError as error:
-        assert "time" in str(error)  # noqa: PT017
-        return
-    assert result.bound <= exact.value
-    assert result.value >= exact.bound
-    assert result.certificate.violation == 0
-    if result.gap > 1e-6:
-        assert result.status in (Status.STOPPED, Status.UNPROVED)
-
-
 # ---------------------------------------------------------------- what cannot be meant
 
 
-NO_NUMBERS: list[Any] = [math.nan, math.inf, -math.inf, -0.1, "a lot", None, [0.1], True, 10**400]
-
-
 class TestBadInput:
-    @pytest.mark.parametrize("bad", NO_NUMBERS)
-    def test_limits(self, bad: Any) -> None:
-        calls: list[tuple[Any, type[InputError], str]] = [
-            (lambda: leakage_distortion(PARITY, bad, 0.5), UtilityError, "the distortion D"),
-            (lambda: distortion_leakage(PARITY, bad, 0.5), PrivacyError, "the leakage L"),
-            (lambda: leakage_distortion(PARITY, 0.1, bad), PrivacyError, "the entropy b"),
-            (lambda: distortion_leakage(PARITY, 0.1, bad), PrivacyError, "the entropy b"),
-        ]
-        for call, kind, message in calls:
-            with pytest.raises(kind, match=message):
-                call()
-
-    @pytest.mark.parametrize("name", ["alternating", "", "exact"])
-    def test_methods(self, name: str) -> None:
-        for program in (leakage_distortion(PARITY, 0.1, 0.5), distortion_leakage(PARITY, 0.1, 0.5)):
-            with pytest.raises(SolverUnavailableError, match="auto, cutting-planes, penalty"):
-                solve(program, name)
-
-    def test_warm_starts(self) -> None:
-        program = leakage_distortion(PARITY, 0.1, 0.5)
-        with pytest.raises(ProgramError, match=r"has shape \(3, 3\); the program needs \(2, 2\)"):
-            solve(program, warm_start=np.eye(3))
-        with pytest.raises(ProgramError, match="no multipliers"):
-            certify(program, np.eye(2), [0.5, 0.5])
-
-    @pytest.mark.parametrize(
-        "loss", [[[0, 1]], [0, 1], [[0, -1], [1, 0]], [[0, math.nan], [1, 0]], "d", [[]]]
-    )
-    def test_losses(self, loss: Any) -> None:
-        with pytest.raises(UtilityError, match="the distortion"):
-            leakage_distortion(PARITY, 0.1, 0.5, loss=loss)
-        with pytest.raises(UtilityError, match="the distortion"):
-            distortion_leakage(PARITY, 0.1, 0.5, loss=loss)
-
-    @pytest.mark.parametrize(
-        "law", [[0.5, 0.5], [0.2] * 8, [-0.125, 0.375, *[0.125] * 6], "p", [[0.5], [1, 2]]]
-    )
-    def test_laws(self, law: Any) -> None:
-        with pytest.raises(PriorError, match="the true law"):
-            leakage_distortion(PARITY, 0.1, 0.5, law=law)
-
     def test_values_that_are_no_numbers_need_a_loss(self) -> None:
         query = Explicit([["no", "yes"], ["yes", "no"]])
         with pytest.raises(QueryError, match="not numbers"):
@@ -617,14 +482,6 @@ class TestBadInput:
         result = leakage_at(query, 0.1, 0.5, loss=1 - np.eye(2))
         assert result.value == pytest.approx(parity_leakage(2, 0.1, 0.5), abs=1e-5)
         assert result.mechanism.outputs == ("no", "yes")
-
-    def test_too_many_datasets(self) -> None:
-        with pytest.raises(SolverUnavailableError, match="at most"):
-            leakage_at(ModularSum(15, 2), 0.1, 0.5, "penalty")
-        with pytest.raises(QueryError, match="too many"):
-            leakage_distortion(ModularSum(40, 2), 0.1, 0.5, law=[0.5, 0.5])
-        with pytest.raises(QueryError, match="too many"):
-            leakage_at(ModularSum(40, 2), 0.1, 0.5).certificate.by_dataset()
 
 
 def test_a_program_that_the_solver_gets_lost_in_is_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,72 +1,26 @@
-"""Bands say what requirements say: by columns that fit just so, and columns that just do not."""
+"""Column blocks: which requirements are bands, the support of a ball, zeros, short rows and constraints."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
-from hypothesis import assume, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import designs as oracles
-from oracles.bands import FLOORED, KINDS, Shape, bounded, outside, support
-from strategies import MODEST, priors
+from oracles.bands import KINDS, Shape, bounded, support
+from oracles.blocks import least_cost_within, random_mask
+from oracles.designs import random_prior
+from strategies import priors
 
-from pmlopt import LDP, LIP, PML, AllPriors, Box, ConvexHull, L1Ball, MaximalLeakage, MinimumMass, Prior
+from pmlopt import LDP, LIP, PML, Box, ConvexHull, ExpectedGain, L1Ball, MaximalLeakage, Prior, design
 from pmlopt.model.privacy import Requirement
-from pmlopt.solvers.structured.block_program import mean_block, ratio_block
+from pmlopt.solvers.structured.block_program import Border, Task, attainable, mean_block, ratio_block
+from pmlopt.solvers.structured.interior_point import minimise
+from pmlopt.solvers.structured.points import centre
 
 kinds = pytest.mark.parametrize("kind", KINDS)
-
-ROUNDING = 1e-9
-"""What the oracle's LP may be off."""
-
-STEP = 1e-5
-"""The share by which limits are moved: it takes the ends of a band further than `ROUNDING`."""
-
-
-@kinds
-@settings(max_examples=25, deadline=None)
-@given(case=oracles.cases(4))
-def test_what_meets_the_requirement_fits_the_band(kind: str, case: oracles.Case) -> None:
-    bound = bounded(kind, case.prior, case.rng)
-    level, lower = bound.shape.level(case.matrix), bound.shape.lower_level(case.matrix)
-    assume(level > 0.01)
-    for epsilon, fits in ((level * (1 + STEP), True), (level * (1 - STEP), False)):
-        privacy = bound.at(epsilon, lower + 1)
-        assert privacy.holds(case.prior, case.matrix) is fits
-        assert (outside(bound.block(epsilon, lower + 1), case.matrix) <= ROUNDING) is fits
-
-
-@settings(max_examples=25, deadline=None)
-@given(case=oracles.cases(4))
-def test_the_lower_side_of_information_privacy_is_in_the_band(case: oracles.Case) -> None:
-    bound = bounded("lip", case.prior, case.rng)
-    level, lower = bound.shape.level(case.matrix), bound.shape.lower_level(case.matrix)
-    assume(lower > 0.01)
-    for factor, fits in ((1 + STEP, True), (1 - STEP, False)):
-        assert LIP(lower * factor, level + 1).holds(case.prior, case.matrix) is fits
-        assert (outside(bound.block(level + 1, lower * factor), case.matrix) <= ROUNDING) is fits
-
-
-@kinds
-@MODEST
-@given(p=priors(2, 5), epsilon=st.floats(1e-9, 40), seed=st.integers(0, 2**32 - 1))
-@example(p=np.array([1e-9, 1 - 1e-9]), epsilon=40.0, seed=0)
-@example(p=np.full(5, 0.2), epsilon=1e-11, seed=1)
-def test_the_column_of_ones_is_strictly_inside(
-    kind: str, p: oracles.FloatArray, epsilon: float, seed: int
-) -> None:
-    rng = np.random.default_rng(seed)
-    share = float(rng.choice([1e-9, 0.5, 1 - 1e-9]))
-    band = bounded(kind, Prior(p), rng, share).block(epsilon, epsilon)
-    assert (band.inside > 0).all()
-    assert band.lower @ band.inside < 1 < band.upper @ band.inside
-    assert (band.weights is None) is (band.mean is None)
-    if band.weights is not None and band.mean is not None:
-        assert (band.weights >= 0).all()
-        assert band.mean[0] @ band.inside == pytest.approx(float(band.weights.sum()), rel=1e-14)
-    assert len(band.lower) == len(band.upper) == len(band.inside)
-    assert not band.floored or kind in (*FLOORED, "other centre")
-    assert band.floored or kind != "mass"
 
 
 @kinds
@@ -108,29 +62,12 @@ def test_bands_end_where_the_column_of_ones_just_meets_the_bound(keep: float) ->
     assert mean_block(np.zeros(2), keep, 1.0) is None
 
 
-# ---------------------------------------------------------------- sets
-
-
-def test_sets_that_are_one_law_or_all_are_such() -> None:
-    one, every = MinimumMass(4, 0.25).block(0.5), AllPriors(4).block(0.5)
-    assert one is not None
-    assert every is not None
-    assert one.weights == pytest.approx(np.full((1, 4), 0.25))
-    assert one.mean is not None
-    assert one.mean[0, 0] == pytest.approx(0.5)
-    assert every.weights is None
-    assert every.lower == pytest.approx(0.5)
-
-
-# ---------------------------------------------------------------- the support function of a small ball
-
-
 def extremes(p: oracles.FloatArray, half: float) -> oracles.FloatArray:
     unit = np.eye(len(p))
     return np.array([p + half * (unit[x] - unit[z]) for x in range(len(p)) for z in range(len(p))])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     p=priors(1, 6, tiny=False),
     share=st.one_of(st.floats(0.01, 0.99), st.sampled_from([0.0, 1e-3, 1 - 1e-6, 1 - 1e-12])),
@@ -154,12 +91,66 @@ def test_the_support_function_of_a_small_ball_is_that_of_a_program(
     assert found == pytest.approx(expected, abs=1e-8 * max(1.0, float(np.abs(gains).max())))
 
 
-def test_the_support_function_does_not_depend_on_the_order_of_the_letters() -> None:
-    rng = np.random.default_rng(5)
-    p, gains = oracles.random_prior(rng, 9), rng.normal(size=(9, 4))
-    order = rng.permutation(9)
-    for share in (0.1, 0.9):
-        radius = share * 2 * float(p.min())
-        there = L1Ball(p, radius).relaxation(p, gains, 0.3)
-        back = L1Ball(p[order], radius).relaxation(p[order], gains[order], 0.3)
-        assert there == pytest.approx(back, abs=1e-13)
+# ---------------------------------------------------------------- zeros, short rows and constraints
+
+
+def some_task(rng: np.random.Generator) -> Task:
+    n, m = (int(count) for count in rng.integers(3, 9, 2))
+    program = design(
+        Prior(random_prior(rng, n)), PML(float(rng.uniform(0.2, 1.5))), ExpectedGain(rng.random((n, m)))
+    )
+    task = program.task()
+    assert task is not None
+    return task
+
+
+def least(task: Task) -> float:
+    """What the interior point reaches, to a gap of 1e-9."""
+    ending = minimise(task, centre(task), lambda point: point.gap, 1e-7)
+    matrix, _ = ending.point.parts(task.allowed, task.hinged)
+    assert ending.gap < 1e-8
+    sums = matrix.sum(axis=1)
+    assert (sums < 1 + 1e-8).all() if task.short else sums == pytest.approx(1.0, abs=1e-8)
+    if task.allowed is not None:
+        assert (matrix[~task.allowed] == 0).all()
+    if task.border is not None:
+        reached = task.border.rows @ matrix.ravel() - task.border.least
+        assert (reached > -1e-7).all()
+        assert reached[task.border.equal] == pytest.approx(0.0, abs=1e-7)
+    return float((task.costs * matrix).sum())
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_entries_that_must_be_zero(seed: int) -> None:
+    rng = np.random.default_rng([90, seed])
+    task = some_task(rng)
+    allowed = random_mask(rng, *task.costs.shape)
+    task = replace(task, allowed=attainable(task.block, allowed), short=bool(seed % 2))
+    assert least(task) == pytest.approx(least_cost_within(replace(task, allowed=allowed)), abs=1e-7)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_constraints_on_the_matrix(seed: int) -> None:
+    rng = np.random.default_rng([92, seed])
+    task = some_task(rng)
+    matrices = rng.normal(size=(2 + seed % 2, *task.costs.shape))
+    uniform = matrices.mean(axis=2).sum(axis=1)  # what the uniform mechanism reaches
+    equal = np.arange(len(matrices)) == 2
+    task = replace(
+        task, border=Border.of(matrices, uniform - np.where(equal, 0.0, 0.05), equal), short=seed % 4 == 3
+    )
+    assert least(task) == pytest.approx(least_cost_within(task), abs=1e-7)
+
+
+def test_zeros_need_a_lower_end_of_zero() -> None:
+    task = design(Prior.uniform(3), LDP(1.0), ExpectedGain(np.eye(3))).task()
+    assert task is not None
+    with pytest.raises(ValueError, match="lower ends"):
+        replace(task, allowed=np.eye(3, dtype=bool))
+
+
+def test_outputs_whose_columns_can_only_be_zero() -> None:
+    block = PML(np.log(2)).block(Prior([0.6, 0.3, 0.1]))
+    assert block is not None
+    allowed = np.array([[True, False], [False, True], [False, True]])
+    assert attainable(block, allowed).tolist() == [[True, False], [False, False], [False, False]]
