@@ -17,7 +17,6 @@ from pmlopt import (
     ApproximatePML,
     ExpectedGain,
     ExpectedLoss,
-    Mechanism,
     Prior,
     design,
     solve,
@@ -157,16 +156,6 @@ def test_constraint_number_and_excess_agree_just_inside_and_outside(
         exactly = requirement.excess(weights, integers(matrix), power_below)
         assert bool(np.all(in_floats <= 0)) is (factor > 1)
         assert bool(np.all(exactly <= 0)) is (factor > 1)
-
-
-def test_past_the_largest_leakage_all_mechanisms_meet_it() -> None:
-    prior = Prior.from_counts([1, 9])
-    for epsilon in (math.log(10) + 1e-9, 50.0, 800.0):
-        requirement = ApproximatePML(epsilon, 1e-12)
-        assert requirement.holds(prior, Mechanism(np.eye(2)))
-        assert violation(prior, requirement, np.eye(2)) <= MARGIN
-        exactly = requirement.excess(np.array(prior.weights, dtype=object), integers(np.eye(2)), power_below)
-        assert np.all(exactly <= 0)
 
 
 # ---------------------------------------------------------------- the support function

@@ -19,11 +19,10 @@ def sets_of(letters: int, guesses: int) -> FloatArray:
     )
 
 
-@pytest.mark.parametrize("guesses", [1, 2, 3])
-@pytest.mark.parametrize("letters", [4, 7])
+@pytest.mark.parametrize(("letters", "guesses"), [(4, 1), (5, 2), (6, 3)])
 def test_it_is_the_leakage_of_the_gains_of_all_sets(letters: int, guesses: int) -> None:
     rng = np.random.default_rng([letters, guesses])
-    for epsilon in (1e-3, 0.1, 0.6):
+    for epsilon in (1e-3, 0.6):
         p, gains = random_prior(rng, letters), rng.random((letters, 5))
         many = GainLeakage(epsilon, sets_of(letters, guesses))
         matrix = rng.dirichlet(np.ones(4), letters)
@@ -44,13 +43,13 @@ def test_as_many_guesses_as_letters_tell_nothing() -> None:
     assert solve(design([1e-300, 0.5, 0.5], GuessLeakage(1, 0.3), ExpectedGain(np.eye(3)))).level <= 0.3
 
 
-@pytest.mark.parametrize("guesses", [1, 2, 3])
+@pytest.mark.parametrize("guesses", [1, 2])
 def test_at_zero_nats_more_than_a_constant_is_released(guesses: int) -> None:
     # letters outside of the best guess may be told apart: the optimum is that of the bounds for all sets
     rng = np.random.default_rng(guesses)
-    prior, gains = Prior(rng.dirichlet(np.ones(4))), rng.normal(size=(4, 3))
+    prior, gains = Prior(rng.dirichlet(np.ones(3))), rng.normal(size=(3, 3))
     still, near = (solve(design(prior, GuessLeakage(guesses, e), ExpectedGain(gains))) for e in (0.0, 1e-9))
-    other = solve(design(prior, GainLeakage(0.0, sets_of(4, guesses)), ExpectedGain(gains)))
+    other = solve(design(prior, GainLeakage(0.0, sets_of(3, guesses)), ExpectedGain(gains)))
     assert still.value == pytest.approx(other.value, abs=1e-8)
     assert still.gap <= 1e-7
     assert still.level <= 1e-13

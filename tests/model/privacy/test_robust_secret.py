@@ -41,7 +41,7 @@ def test_conformance(name: str) -> None:
     check_requirement(PML(0.7, about=SECRET, over=SETS[name]), SECRET.prior, instances=2)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", ["ball", "vertices"])
 def test_the_optimum_is_that_of_a_program_over_every_vertex(name: str, seed: int) -> None:
     over, rng = SETS[name], np.random.default_rng(seed)

@@ -14,8 +14,7 @@ from oracles.brute_force_columns import KINDS as FAMILIES
 from oracles.brute_force_columns import assert_allowed, extreme, families_of, families_under
 from oracles.columns import UTILITIES
 from oracles.designs import FloatArray
-from oracles.prior_sets import KINDS, Case, extreme_columns, random_set, robust_rows
-from scipy.optimize import linprog
+from oracles.prior_sets import KINDS, Case, extreme_columns, random_set
 from strategies import MODEST, exact_law
 
 from pmlopt import (
@@ -50,43 +49,9 @@ def cones(draw: st.DrawFn, max_size: int = 4) -> tuple[Case, float, np.random.Ge
     return case, float(rng.choice([0.02, *rng.uniform(0.05, 3, 5)])), rng
 
 
-def support(case: Case, epsilon: float, gain: FloatArray) -> float:
-    """The largest `<p g, v>` over columns of mean one, by a linear program over the corners of the set."""
-    rows = robust_rows(case.defined.corners(), 1, epsilon)
-    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    mean = case.p[None, :]
-    answer = linprog(
-        -case.p * gain,
-        A_ub=rows,
-        b_ub=np.zeros(len(rows)),
-        A_eq=mean,
-        b_eq=[1.0],
-        method="highs",
-        options=tight,
-    )
-    assert answer.status == 0
-    return -float(answer.fun)
-
-
 def brute(case: Case, epsilon: float) -> FloatArray:
     """(N, K) the extreme columns by brute force."""
     return extreme_columns(case.p, case.defined.corners(), epsilon)
-
-
-# ---------------------------------------------------------------- the support function
-
-
-@settings(max_examples=30, deadline=None)
-@given(cones())
-def test_the_largest_gain_is_that_of_the_linear_program(
-    problem: tuple[Case, float, np.random.Generator],
-) -> None:
-    case, epsilon, rng = problem
-    gains = rng.normal(size=(case.priors.size, 3))
-    expected = max(support(case, epsilon, gain) for gain in gains.T)
-    found = case.priors.relaxation(case.p, gains, math.exp(-epsilon))
-    assert found == pytest.approx(expected, abs=2e-8)
-    assert found >= expected - 1e-9
 
 
 # ---------------------------------------------------------------- the extreme columns
