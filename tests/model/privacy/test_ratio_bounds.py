@@ -7,11 +7,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import pytest
-from oracles.designs import random_prior
+from oracles.designs import linear_program, random_prior
 from oracles.ratio_bounds import best_gain, broken_pairs, pairs_of, random_distances, shortest
+from scipy.special import xlogy
 
 from pmlopt import (
     LDP,
@@ -32,7 +32,7 @@ from pmlopt import (
     design,
     solve,
 )
-from pmlopt.errors import PrivacyError, SolverError
+from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming
 from pmlopt.programs.exact.arithmetic import integers, power_below
@@ -75,7 +75,7 @@ PRIORS = {"one pair": Prior([0.25, 0.25, 0.25, 0.25])}
 @pytest.mark.parametrize("name", ON_FOUR)
 def test_conformance_and_the_optimum_of_a_dense_linear_program(name: str) -> None:
     requirement, prior = ON_FOUR[name], PRIORS.get(name, PRIOR)
-    check_requirement(requirement, prior, instances=3)
+    check_requirement(requirement, prior, instances=1)
     gains = np.random.default_rng(len(name)).normal(size=(4, 4))
     result = solve(design(prior, requirement, ExpectedGain(gains)))
     assert result.certificate.verify()
@@ -106,7 +106,7 @@ class TestEqualities:
 
 
 class TestMetric:
-    @pytest.mark.parametrize(("letters", "epsilon"), [(10, 0.3), (30, 1.0), (30, 0.3), (100, 1.0)])
+    @pytest.mark.parametrize(("letters", "epsilon"), [(10, 0.3), (30, 1.0), (40, 0.5)])
     def test_on_a_line_it_is_the_geometric_mechanism(self, letters: int, epsilon: float) -> None:
         for p in (np.full(letters, 1 / letters), random_prior(np.random.default_rng(1), letters, 3.0)):
             result = solve(design(p, MetricPrivacy(epsilon, steps), ExpectedLoss(absolute)))
@@ -114,7 +114,10 @@ class TestMetric:
             losses = np.abs(np.subtract.outer(np.arange(letters), np.arange(letters)))
             best = float((known.T @ (p[:, None] * losses)).min(axis=1).sum())  # the best remap of each output
             assert result.certificate.verify()
+            assert result.gap <= 1e-8
             assert result.value == pytest.approx(best, abs=1e-8)
+            if letters == 40 and np.ptp(p) == 0:
+                assert result.solver == "closed-form"
 
     def test_a_graph_protects_along_its_ways(self) -> None:
         labels = ["a", "b", "c", "d"]
@@ -203,7 +206,7 @@ def test_checks_of_random_metrics_are_those_of_all_pairs_in_fractions() -> None:
     """Near-duplicate points, scales from 1e-300 to 1e300, graphs with edges given one way."""
     rng = np.random.default_rng(32)
     seen = set()
-    for _ in range(300):
+    for _ in range(150):
         epsilon, given, distance = random_distances(rng)
         n = len(distance)
         privacy, prior = MetricPrivacy(epsilon, given).for_prior(Prior.uniform(n)), Prior.uniform(n)
@@ -252,39 +255,22 @@ def test_parts_that_are_no_ratio_bounds_leave_a_gap_that_is_said() -> None:
     assert result.value <= min(result.bound, *alone)
 
 
-def test_many_bounds_on_pairs_of_letters_are_solved_by_columns() -> None:
-    points = np.random.default_rng(2).random((18, 2))
-    distance = np.hypot(*(points[:, None] - points).T)
-    program = design(Prior.uniform(18), MetricPrivacy(2.0, distance), ExpectedLoss(distance))
-    found, other = certify_of(program, "letter-pairs"), certify_of(program, "highs")
-    assert found.certificate.verify()
-    assert not broken_pairs(2.0, distance, found.mechanism.matrix)
-    assert found.value == pytest.approx(other.value, abs=1e-5)
-    assert found.bound <= other.value + 1e-9
-
-
-@pytest.mark.parametrize("detour", [0.0, 1.0])
-def test_it_does_not_matter_with_which_pairs_a_design_begins(
-    detour: float, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("detour", [None, 0.0, 1.0])
+def test_many_bounds_on_pairs_of_letters_are_solved_by_columns(
+    detour: float | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those that a way of twice the length nearly implies leave many bounds to be broken."""
-    monkeypatch.setattr(letter_pairs, "DETOUR", detour)
+    """With whichever pairs it begins: those that a way of twice the length implies leave many broken."""
+    if detour is not None:
+        monkeypatch.setattr(letter_pairs, "DETOUR", detour)
     random = np.random.default_rng(5)
-    points = random.random((20, 2))
+    points = random.random((18, 2))
     distance = np.hypot(*(points[:, None] - points).T)
-    program = design(random.dirichlet(np.ones(20)), MetricPrivacy(4.0, distance), ExpectedLoss(distance))
-    result = solve(program, "letter-pairs", tolerance=1e-8)
+    program = design(random.dirichlet(np.ones(18)), MetricPrivacy(4.0, distance), ExpectedLoss(distance))
+    result, other = solve(program, "letter-pairs", tolerance=1e-8), solve(program, "highs")
     assert result.certificate.verify()
     assert not broken_pairs(4.0, distance, result.mechanism.matrix)
-    assert result.value == pytest.approx(solve(program, "highs").value, abs=1e-6)
-
-
-def certify_of(program: Any, solver: str) -> Any:
-    """The result of a solver, proved optimal or not."""
-    try:
-        return solve(program, solver=solver)
-    except SolverError as error:
-        return error.result
+    assert result.value == pytest.approx(other.value, abs=1e-6)
+    assert result.bound <= other.value + 1e-9
 
 
 @pytest.mark.parametrize("epsilon", [709.0, 710.0, 1e5])
@@ -294,23 +280,19 @@ def test_levels_past_the_largest_exponential_bind_nothing(epsilon: float) -> Non
 
 
 class TestFunnel:
-    @pytest.mark.parametrize("secrets", [2, 3])
-    @pytest.mark.parametrize("epsilon", [0.01, 0.3])
+    @pytest.mark.parametrize(("secrets", "epsilon"), [(2, 0.01), (2, 0.3), (3, 0.3)])
     def test_it_is_the_best_over_all_extreme_columns(self, secrets: int, epsilon: float) -> None:
         rng = np.random.default_rng(secrets)
         secret = Secret(rng.dirichlet(np.ones(secrets * 9)).reshape(secrets, 9))
         p = secret.prior.pmf
         result = solve(design(secret.prior, PML(epsilon, about=secret), MutualInformation()), gap=1e-8)
         assert result.certificate.verify()
-        given, factor = secret.conditionals, math.exp(epsilon)
-        for _ in range(40):  # corners of the polytope of columns, each by a linear program of its own
-            column = cp.Variable(9, nonneg=True)
-            within = [given @ column <= factor * (p @ column), p @ column == 1]
-            cp.Problem(cp.Maximize(rng.normal(size=9) @ column), within).solve(solver=cp.HIGHS)
-            lam = np.maximum(column.value, 0.0)
-            rho = np.asarray(result.certificate.multipliers)
-            worth = float(p @ np.where(lam > 0, lam * np.log(np.where(lam > 0, lam, 1.0)), 0.0))
-            assert p @ rho + worth - float((p * rho) @ lam) <= result.bound + 1e-8
+        bounds = secret.conditionals - math.exp(epsilon) * p
+        rho = np.asarray(result.certificate.multipliers)
+        for _ in range(20):  # corners of the polytope of columns, each by a linear program of its own
+            cost = rng.normal(size=9)
+            lam = linear_program(cost, A_ub=bounds, b_ub=np.zeros(secrets), A_eq=p[None], b_eq=[1.0]).x
+            assert p @ rho + p @ xlogy(lam, lam) - (p * rho) @ lam <= result.bound + 1e-8
 
 
 @pytest.mark.parametrize("utility", [MutualInformation(), ExpectedLoss(hamming)], ids=["convex", "linear"])
@@ -374,13 +356,6 @@ class TestBlocks:
         found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
         assert found.certificate.verify()
         assert found.value == pytest.approx(other.value, abs=1e-6)
-
-
-def test_on_a_long_line_the_closed_form_is_proved_without_a_solver() -> None:
-    result = solve(design(Prior.uniform(40), MetricPrivacy(0.5, steps), ExpectedLoss(absolute)))
-    assert result.solver == "closed-form"
-    assert result.gap <= 1e-9
-    assert result.certificate.verify()
 
 
 def test_a_pair_that_asks_nothing_has_a_level_below_all_numbers() -> None:
