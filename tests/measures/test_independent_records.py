@@ -32,7 +32,7 @@ def test_no_product_prior_leaks_more_and_one_leaks_as_much(query: Query) -> None
     assert 0 < lower <= upper <= lower + 1e-9
     data = oracle.datasets(query.alphabets, rows[query.table().ravel()])
     best = 0.0
-    for _ in range(200):
+    for _ in range(50):
         laws = [random.dirichlet(np.full(size, 0.2)) for size in query.alphabets]
         prior = laws[0]
         for law in laws[1:]:

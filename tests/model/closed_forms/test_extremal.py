@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from scipy.optimize import linprog
 from strategies import MODEST, epsilons, priors
 
@@ -107,42 +108,32 @@ def test_each_form_is_optimal_for_mutual_information(name: str, data: st.DataObj
     assert value == pytest.approx(best_information(prior, epsilon), abs=1e-9)
 
 
-@given(st.integers(1, 8), epsilons())
+@given(st.integers(1, 8), epsilons(), priors(2, 2))
 @MODEST
-def test_past_the_last_level_nothing_changes(size: int, extra: float) -> None:
-    mechanism = uniform(size, math.log(size) + extra)
-    assert mechanism.matrix == pytest.approx(np.eye(size), abs=1e-14)
+def test_past_the_last_level_nothing_changes(size: int, extra: float, prior: FloatArray) -> None:
+    assert uniform(size, math.log(size) + extra).matrix == pytest.approx(np.eye(size), abs=1e-14)
     assert uniform(size, extra).matrix.sum(axis=0) == pytest.approx(np.ones(size), abs=1e-14)
+    past = Prior(prior).max_leakage + 1e-9 + 100 * extra
+    assert binary(prior, past).matrix == pytest.approx(np.eye(2), abs=1e-14)
 
 
-@given(priors(2, 2), st.floats(0, 1000))
-@MODEST
-def test_binary_past_the_maximum_is_the_identity(prior: FloatArray, extra: float) -> None:
-    mechanism = binary(prior, Prior(prior).max_leakage + 1e-9 + extra)
-    assert mechanism.matrix == pytest.approx(np.eye(2), abs=1e-14)
-
-
-@pytest.mark.parametrize("sizes", [range(1, 150, 9)])
-def test_high_privacy_takes_the_end_of_its_region(sizes: range) -> None:
-    for size in sizes:
+def test_high_privacy_takes_the_end_of_its_region() -> None:
+    for size in range(1, 150, 9):
         prior = Prior.from_counts([size, size, 1])
         mechanism = high_privacy(prior, -math.log1p(-float(prior.pmf.min())))
         assert mechanism.matrix.diagonal().min() == pytest.approx(0, abs=1e-15)
+    assert high_privacy([0.4, 0.2, 0.2, 0.2], math.log(1.25) - 1e-12).matrix.min() >= 0
 
 
 def test_high_privacy_of_the_printed_example() -> None:
     # EMP, Example 1
-    expected = [
-        [0.325, 0.225, 0.225, 0.225],
-        [0.45, 0.1, 0.225, 0.225],
-        [0.45, 0.225, 0.1, 0.225],
-        [0.45, 0.225, 0.225, 0.1],
-    ]
+    expected = np.full((4, 4), 0.225) - 0.125 * np.diag([0, 1, 1, 1])
+    expected[:, 0] = [0.325, 0.45, 0.45, 0.45]
     mechanism = high_privacy([2 / 5, 1 / 5, 1 / 5, 1 / 5], math.log(9 / 8))
-    assert mechanism.matrix == pytest.approx(np.array(expected), abs=1e-15)
+    assert mechanism.matrix == pytest.approx(expected, abs=1e-15)
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 10, 49])
+@pytest.mark.parametrize("size", [1, 2, 3, 10])
 def test_k_singular_is_uniform_at_log_n_over_k(size: int) -> None:
     for k in range(1, size + 1):
         singular = k_singular(size, k)
@@ -153,34 +144,11 @@ def test_k_singular_is_uniform_at_log_n_over_k(size: int) -> None:
         assert level == pytest.approx(math.log(size / k), abs=1e-12)
 
 
-@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf])
-def test_levels_that_are_none_are_refused(epsilon: float) -> None:
-    for form in (binary, high_privacy):
-        with pytest.raises(PrivacyError, match="epsilon"):
-            form([0.6, 0.4], epsilon)
-    with pytest.raises(PrivacyError, match="epsilon"):
-        uniform(3, epsilon)
-
-
-def test_binary_needs_two_letters() -> None:
-    with pytest.raises(PrivacyError, match="2 letters, not 3"):
-        binary([0.5, 0.25, 0.25], 0.1)
-
-
-def test_high_privacy_ends_with_the_first_region() -> None:
-    prior = [0.4, 0.2, 0.2, 0.2]
-    assert high_privacy(prior, math.log(1.25) - 1e-12).matrix.min() >= 0
-    with pytest.raises(PrivacyError, match=r"0\.2231435513"):
-        high_privacy(prior, math.log(1.25) + 1e-9)
-
-
-@pytest.mark.parametrize(("size", "k"), [(3, 4), (3, 0), (0, 1), (3, 1.5), (2.5, 1)])
-def test_k_singular_outside_its_domain(size: Any, k: Any) -> None:
-    with pytest.raises(PrivacyError):
-        k_singular(size, k)
-
-
-@pytest.mark.parametrize("size", [0, -1, 2.5, "many"])
-def test_uniform_needs_a_size(size: Any) -> None:
-    with pytest.raises(PrivacyError, match="size of the alphabet"):
-        uniform(size, 1.0)
+def test_what_cannot_be_meant_is_refused() -> None:
+    none = (-0.1, math.nan, math.inf)
+    for form, of in ((binary, [0.6, 0.4]), (high_privacy, [0.6, 0.4]), (uniform, 3)):
+        refused(PrivacyError, form, "epsilon", *((of, epsilon) for epsilon in none))
+    refused(PrivacyError, binary, "2 letters, not 3", ([0.5, 0.25, 0.25], 0.1))
+    refused(PrivacyError, high_privacy, r"0\.2231435513", ([0.4, 0.2, 0.2, 0.2], math.log(1.25) + 1e-9))
+    refused(PrivacyError, k_singular, ".", (3, 4), (3, 0), (0, 1), (3, 1.5), (2.5, 1))
+    refused(PrivacyError, uniform, "size of the alphabet", *((size, 1.0) for size in (0, -1, 2.5, "many")))

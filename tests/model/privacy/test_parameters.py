@@ -3,6 +3,7 @@
 import cvxpy as cp
 import numpy as np
 import pytest
+from refusals import refused
 
 from pmlopt import LDP, LIP, PML, ExpectedGain, MaximalLeakage, MetricPrivacy, Prior, certify, design, solve
 from pmlopt.errors import PrivacyError
@@ -53,16 +54,12 @@ def test_one_compiled_problem_serves_many_levels(kind: str, of: type[PML] | type
 
 def test_what_cannot_be_meant_is_refused() -> None:
     mechanism = cp.Variable((4, 4), nonneg=True)
-    with pytest.raises(PrivacyError, match="a row for each of 3 letters"):
-        PML(0.5).constraints(Prior.uniform(3), mechanism)
-    with pytest.raises(PrivacyError, match="affine"):
-        PML(0.5).constraints(PRIOR, cp.square(mechanism))
-    with pytest.raises(PrivacyError, match="parametric_constraints"):
-        PML(cp.Parameter(nonneg=True))
-    with pytest.raises(PrivacyError, match="scalar cvxpy Parameter"):
-        parametric_constraints(PRIOR, mechanism, 0.5)
-    with pytest.raises(PrivacyError, match="'pml' or 'ldp'"):
-        parametric_constraints(PRIOR, mechanism, cp.Parameter(), "dp")  # type: ignore[arg-type]
+    own, parametric = PML(0.5).constraints, parametric_constraints
+    refused(PrivacyError, own, "a row for each of 3 letters", (Prior.uniform(3), mechanism))
+    refused(PrivacyError, own, "affine", (PRIOR, cp.square(mechanism)))
+    refused(PrivacyError, PML, "parametric_constraints", (cp.Parameter(nonneg=True),))
+    refused(PrivacyError, parametric, "scalar cvxpy Parameter", (PRIOR, mechanism, 0.5))
+    refused(PrivacyError, parametric, "'pml' or 'ldp'", (PRIOR, mechanism, cp.Parameter(), "dp"))
     problem = by_hand(parametric_constraints(PRIOR, mechanism, level := cp.Parameter()), mechanism)
     level.value = -1.0
     with pytest.raises(PrivacyError, match=r"value -1\.0"):

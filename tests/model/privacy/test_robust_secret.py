@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from oracles.joint_laws import ball_vertices, laws_of, pairs_over
 from oracles.ratio_bounds import best_gain
+from refusals import refused
 
 from pmlopt import PML, ConvexHull, ExpectedGain, L1Ball, MutualInformation, Secret, design, solve
 from pmlopt.errors import PrivacyError
@@ -70,23 +71,15 @@ def test_beside_pml_of_the_data_the_bound_is_sharp(name: str) -> None:
     assert result.bound == pytest.approx(best, abs=1e-7)
 
 
-@pytest.mark.parametrize(
-    ("make", "said"),
-    [
-        (lambda: PML(0.5, about=SECRET, over=L1Ball(SECRET.prior, 0.1)), "JointLaws"),
-        (lambda: PML(0.5, over=SETS["ball"]), "JointLaws"),
-        (lambda: PML([0.5] * 3, about=SECRET, over=SETS["ball"]), "budgets"),
-        (lambda: PML(0.5, about=Secret(np.full((3, 3), 1 / 9)), over=SETS["ball"]), "3"),
-        (lambda: PML(0.5, about=Secret(np.full((2, 4), 1 / 8)), over=SETS["ball"]), "4"),
-        (
-            lambda: design(
-                SECRET.prior, PML(0.5, about=SECRET, over=SETS["ball"]), MutualInformation()
-            ),
-            "expected gain or loss",
-        ),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_meant_is_refused(make: object, said: str) -> None:
-    assert callable(make)
-    with pytest.raises(PrivacyError, match=said):
-        make()
+def test_what_cannot_be_meant_is_refused() -> None:
+    ball = SETS["ball"]
+    for meant, said in (
+        ({"over": L1Ball(SECRET.prior, 0.1), "about": SECRET}, "JointLaws"), ({"over": ball}, "JointLaws"),
+        ({"about": Secret(np.full((3, 3), 1 / 9)), "over": ball}, "3"),
+        ({"about": Secret(np.full((2, 4), 1 / 8)), "over": ball}, "4"),
+    ):  # fmt: skip
+        with pytest.raises(PrivacyError, match=said):
+            PML(0.5, **meant)
+    refused(PrivacyError, PML, "budgets", ([0.5] * 3, ball, SECRET))
+    told = (SECRET.prior, PML(0.5, ball, SECRET), MutualInformation())
+    refused(PrivacyError, design, "expected gain or loss", told)

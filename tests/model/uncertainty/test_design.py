@@ -108,7 +108,7 @@ def test_linear_designs_reach_the_program_over_the_corners(kind: str, seed: int)
 
 
 def test_the_centre_of_a_ball_need_not_be_the_prior_of_the_design() -> None:
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng([4, seed])
         n = int(rng.integers(2, 5))
         ball = ball_case(oracles.random_prior(rng, n, 3.0), float(rng.uniform(0.05, 0.5)))
@@ -134,10 +134,9 @@ def test_within_its_range_proposition_2_is_the_program_over_the_corners(seed: in
     assert designed(case, epsilon, ExpectedGain(gains)).value == pytest.approx(printed, abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", ["linear", "mutual information"])
-def test_a_ball_is_between_pml_and_ldp(name: str, seed: int) -> None:
-    rng = np.random.default_rng([6, seed])
+def test_a_ball_is_between_pml_and_ldp(name: str) -> None:
+    rng = np.random.default_rng(6)
     n = int(rng.integers(2, 6))
     p, epsilon = oracles.random_prior(rng, n, 2.0), float(rng.uniform(0.1, 2))
     utility = ExpectedGain(rng.normal(size=(n, n))) if name == "linear" else UTILITIES[name][0]
@@ -172,7 +171,7 @@ def test_on_one_letter_there_is_nothing_to_tell(one: PriorSet) -> None:
     assert told.certificate.verify()
 
 
-@pytest.mark.parametrize("radius", [1e-10, 1e-8, 1.0])
+@pytest.mark.parametrize("radius", [1e-10, 1.0])
 @pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
 def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: float) -> None:
     p = np.array([0.6, 0.4 - 1e-9, 1e-9])
@@ -187,9 +186,8 @@ def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: fl
 
 @pytest.mark.parametrize("name", SUBCONVEX)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(2))
-def test_sub_convex_designs_reach_the_program_over_all_columns(seed: int, kind: str, name: str) -> None:
-    rng = np.random.default_rng([11, seed, KINDS.index(kind)])
+def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: str) -> None:
+    rng = np.random.default_rng([11, KINDS.index(kind)])
     case, epsilon = random_set(kind, rng, int(rng.integers(2, 5))), float(rng.uniform(0.05, 2))
     best = column_optimum(case, epsilon, name)
     result = designed(case, epsilon, UTILITIES[name][0])

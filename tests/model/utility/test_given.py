@@ -57,22 +57,14 @@ def test_a_utility_is_its_record(utility: Utility) -> None:
         assert again == utility
         assert hash(again) == hash(utility)
     assert [one for one in UTILITIES if one == utility] == [utility]
-
-
-def test_a_function_without_a_name_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="cannot be written"):
         plain(ExpectedLoss(lambda x, y: float(x - y)))
 
 
-@pytest.mark.parametrize("name", [*LOSSES, "match", *informations(), "estimation-error"])
-def test_designs_take_utilities_by_name(name: str) -> None:
+def test_designs_take_utilities_by_name_and_a_function_is_a_loss() -> None:
     prior, privacy = [0.5, 0.3, 0.2], PML(0.5)
-    by_name = design(prior, privacy, name)
-    assert by_name.utility == as_utility(name)
-    assert solve(by_name).value == solve(design(prior, privacy, by_name.utility)).value
-
-
-def test_a_function_is_a_loss() -> None:
+    for name in (*LOSSES, "match", *informations(), "estimation-error"):
+        assert design(prior, privacy, name).utility == as_utility(name)
     program = design([0.5, 0.5], PML(0.5), absolute)
     assert program.utility == ExpectedLoss(absolute)
     floor: Any = least_leakage([0.5, 0.5], "match", expected=0.75)
