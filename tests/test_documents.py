@@ -33,7 +33,6 @@ from documents import (
 import pmlopt
 from pmlopt import Mechanism, queries
 from pmlopt.cli import main
-from pmlopt.library import load
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r")
@@ -123,7 +122,7 @@ def write_inputs() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_block_says_what_it_is(page: Path) -> None:
+def test_every_block_and_name_is_what_it_says(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     found = blocks(text)
     assert 2 * len(found) == len(re.findall(r"^\s*```", text, re.MULTILINE))
@@ -133,26 +132,16 @@ def test_every_block_says_what_it_is(page: Path) -> None:
         if block.language == "python":
             ast.parse(block.code)  # also where it is not run
         if block.language == "toml":
-            tomllib.loads(block.code)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_whole_problem_files_on_a_page_agree(page: Path, tmp_path: Path) -> None:
-    for block in blocks(page.read_text()):
-        if block.language == "toml" and block.code.startswith("id = "):
-            path = tmp_path / f"{tomllib.loads(block.code)['id']}.toml"
-            path.write_text(block.code)
-            load(path)
-            run(f"pmlopt solve {path}")
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=named)
-def test_names_and_files_are_there(page: Path) -> None:
-    text = page.read_text()
-    for path in re.findall(r"`((?:pmlopt|tests|benchmarks|problems|docs)/[\w./*-]+)`", text):
-        assert list(ROOT.glob(path)), path
-    for name in re.findall(r"`(pmlopt(?:\.\w+)+)`", text):
-        assert resolves(name), name
+            told = tomllib.loads(block.code)
+            if block.code.startswith("id = "):  # a whole problem file
+                path = tmp_path / f"{told['id']}.toml"
+                path.write_text(block.code)
+                run(f"pmlopt solve {path}")
+    if page.name != "CHANGELOG.md":
+        for name in re.findall(r"`((?:pmlopt|tests|benchmarks|problems|docs)/[\w./*-]+)`", text):
+            assert list(ROOT.glob(name)), name
+        for name in re.findall(r"`(pmlopt(?:\.\w+)+)`", text):
+            assert resolves(name), name
 
 
 def resolves(name: str) -> bool:
@@ -172,9 +161,6 @@ def test_blocks_are_read_with_their_reasons() -> None:
     ]
     assert commands(blocks(page)[1]) == ["pmlopt a"]
     assert printed_file("printf 'a,b\\n1,2\\n' > c.csv") == (Path("c.csv"), "a,b\n1,2\n")
-
-
-def test_a_page_of_one_script_is_known_by_its_first_line() -> None:
     assert script_name(blocks("```python\n# counting.py\nx = 1\n```\n")) == "counting.py"
     assert script_name(blocks("```python\nx = 1\n```\n")) is None
 

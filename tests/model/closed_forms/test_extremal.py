@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.columns import information, optimum
 from refusals import refused
-from scipy.optimize import linprog
 from strategies import MODEST, epsilons, priors
 
+from pmlopt import PML
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
@@ -25,33 +25,6 @@ from pmlopt.model.closed_forms import binary, high_privacy, k_singular, uniform
 # at levels below 0.01 the vertices lie closer together than an LP solver's tolerance
 ORACLE_SHARES = st.floats(0.05, 1.0)
 SHARES = st.one_of(st.sampled_from([0.0, 0.5, 1.0]), st.floats(0.0, 1.0))
-
-
-def vertices(prior: FloatArray, epsilon: float) -> Iterator[FloatArray]:
-    """The vertices of {0 <= lam <= e^eps, <p, lam> = 1}: at most one coordinate between."""
-    top = math.exp(epsilon)
-    letters = range(len(prior))
-    for size in range(len(prior) + 1):
-        for full in itertools.combinations(letters, size):
-            left = 1 - top * math.fsum(prior[list(full)])
-            lam = np.zeros(len(prior))
-            lam[list(full)] = top
-            if abs(left) < 1e-13:
-                yield lam
-            elif left > 0:
-                for f in set(letters) - set(full):
-                    if left / prior[f] < top * (1 - 1e-13):
-                        yield np.where(np.arange(len(prior)) == f, left / prior[f], lam)
-
-
-def best_information(prior: FloatArray, epsilon: float) -> float:
-    """The largest mutual information under eps-PML: an LP over the vertices (EXT, Theorem 6)."""
-    columns = np.array(list(vertices(prior, epsilon)))
-    gains = np.where(columns > 0, columns * np.log(np.where(columns > 0, columns, 1.0)), 0.0) @ prior
-    options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    solved: Any = linprog(-gains, A_eq=columns.T, b_eq=np.ones(len(prior)), method="highs", options=options)
-    assert solved.status == 0
-    return -float(solved.fun)
 
 
 def assert_extremal(prior: FloatArray, mechanism: Mechanism, epsilon: float) -> None:
@@ -105,7 +78,7 @@ def test_each_form_is_optimal_for_mutual_information(name: str, data: st.DataObj
     prior = data.draw(drawn(False))
     epsilon = share * last(prior) * (1 if name != "high_privacy" else 0.999)
     value = mutual_information(prior, form(prior, epsilon))
-    assert value == pytest.approx(best_information(prior, epsilon), abs=1e-9)
+    assert value == pytest.approx(optimum(prior, PML(epsilon), information).value, abs=1e-9)
 
 
 @given(st.integers(1, 8), epsilons(), priors(2, 2))

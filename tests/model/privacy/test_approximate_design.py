@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles import designs as oracles
-from oracles.designs import FloatArray, violation
-from scipy.optimize import linprog
+from oracles.designs import violation
 
 from pmlopt import (
     ApproximatePML,
@@ -31,51 +29,6 @@ GAP = 1e-7
 
 DELTAS = st.one_of(st.floats(0.01, 0.99), st.sampled_from([1e-6, 1e-3, 0.999, 1 - 1e-9]))
 
-# ---------------------------------------------------------------- a dense linear program
-
-
-def dense(
-    p: FloatArray,
-    gains: FloatArray,
-    epsilon: float,
-    delta: float,
-    *,
-    rows: bool = True,
-    cap: float = math.inf,
-) -> float:
-    """The best expected gain with `sum_y s[x,y] <= delta`, `s[x,y] >= P[x,y] - e^eps q[y]`.
-
-    Over mechanisms, or (not `rows`) over P >= 0 whose output law is one; P[0,0] at most `cap`.
-    """
-    n, m = gains.shape
-    size, down = n * m, math.exp(-epsilon)
-    over = np.zeros((n, m, 2, n, m))
-    budget = np.zeros((n, 2, n, m))
-    for x in range(n):
-        budget[x, 1, x] = 1.0
-        for y in range(m):
-            over[x, y, 0, x, y] += down
-            over[x, y, 0, :, y] -= p
-            over[x, y, 1, x, y] -= down
-    equal = np.kron(np.eye(n), np.ones((1, m))) if rows else np.repeat(p, m)[None, :]
-    tight = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-    bounds = [(0.0, cap if place == 0 else math.inf) for place in range(2 * size)]
-    answer: Any = None
-    for options in (tight, {**tight, "presolve": False}):
-        answer = linprog(
-            np.concatenate([-(p[:, None] * gains).ravel(), np.zeros(size)]),
-            A_ub=np.vstack([over.reshape(size, 2 * size), budget.reshape(n, 2 * size)]),
-            b_ub=np.concatenate([np.zeros(size), np.full(n, delta)]),
-            A_eq=np.hstack([equal, np.zeros_like(equal)]),
-            b_eq=np.ones(len(equal)),
-            bounds=bounds,
-            method="highs",
-            options=options,
-        )
-        if answer.status == 0:
-            return -float(answer.fun)
-    raise AssertionError(answer.message)
-
 
 def assert_proved(result: Result[LinearCertificate], epsilon: float, delta: float) -> None:
     """All that a result claims of itself."""
@@ -94,37 +47,22 @@ def assert_proved(result: Result[LinearCertificate], epsilon: float, delta: floa
     assert over.sum(axis=1).max() <= delta * (1 + 1e-12)
 
 
-def random_problem(seed: int, size: int = 6) -> tuple[FloatArray, FloatArray, float, float]:
-    """A prior, gains, epsilon and delta."""
-    rng = np.random.default_rng([1301, seed])
-    n, m = (int(number) for number in rng.integers(2, size, 2))
-    p = oracles.random_prior(rng, n, (0.3, 1.0, 10.0)[seed % 3])
-    epsilon = float(rng.uniform(0, 1.1)) * -math.log(p.min())
-    return p, rng.normal(size=(n, m)), epsilon, float(rng.choice([1e-4, 0.01, 0.1, 0.3, 0.6]))
-
-
-# ---------------------------------------------------------------- designs
-
-
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(9))
 def test_the_optimum_is_that_of_the_dense_program(seed: int) -> None:
-    p, gains, epsilon, delta = random_problem(seed)
+    rng = np.random.default_rng([1301, seed])
+    n, m = (int(number) for number in rng.integers(2, 6, 2))
+    p = oracles.random_prior(rng, n, (0.3, 1.0, 10.0)[seed % 3])
+    if seed >= 6:  # a rare letter
+        p = np.append(p * (1 - 1e-6), 1e-6)
+    epsilon, gains = float(rng.uniform(0, 1.1)) * -math.log(p.min()), rng.normal(size=(len(p), m))
+    delta = float(rng.choice([1e-4, 0.01, 0.1, 0.3, 0.6]))
     utility: ExpectedGain | ExpectedLoss = ExpectedGain(gains) if seed % 2 else ExpectedLoss(-gains)
     result = solve(design(p, ApproximatePML(epsilon, delta), utility))
     assert_proved(result, epsilon, delta)
     sign = 1 if seed % 2 else -1
-    assert sign * result.value == pytest.approx(dense(p, gains, epsilon, delta), abs=1e-7)
-    assert sign * result.bound >= dense(p, gains, epsilon, delta) - 1e-9
-
-
-@pytest.mark.parametrize("rare", [1e-6, 1e-4])
-@pytest.mark.parametrize("epsilon", [0.1, 1.0, 5.0])
-def test_rare_letters(rare: float, epsilon: float) -> None:
-    prior = Prior([rare, 0.3, 0.3, 0.4 - rare])
-    gains = np.random.default_rng(1302).normal(size=(4, 4))
-    result = solve(design(prior, ApproximatePML(epsilon, 0.05), ExpectedGain(gains)))
-    assert_proved(result, epsilon, 0.05)
-    assert result.value == pytest.approx(dense(prior.pmf, gains, epsilon, 0.05), abs=1e-7)
+    best = oracles.optimum(p, ApproximatePML(epsilon, delta), gains).value
+    assert sign * result.value == pytest.approx(best, abs=1e-7)
+    assert sign * result.bound >= best - 1e-9
 
 
 # ---------------------------------------------------------------- twins
@@ -166,7 +104,7 @@ def test_constraint_number_and_excess_agree_just_inside_and_outside(
 def test_relaxation_is_the_support_function(case: oracles.Case, share: float, delta: float) -> None:
     epsilon = share * case.prior.max_leakage
     requirement = ApproximatePML(epsilon, delta)
-    expected = dense(case.prior.pmf, case.gains, epsilon, delta, rows=False)
+    expected = oracles.joint_support(case.prior.pmf, requirement, case.gains)
     relaxed = requirement.relaxation(case.prior, case.gains)
     assert relaxed >= expected - 1e-9
     assert relaxed == pytest.approx(expected, abs=1e-6)
@@ -175,7 +113,7 @@ def test_relaxation_is_the_support_function(case: oracles.Case, share: float, de
 @pytest.mark.parametrize("delta", [0.01, 0.5, 1 - 1e-9])
 def test_at_the_largest_leakage_the_relaxation_is_the_largest_gain(delta: float) -> None:
     rng = np.random.default_rng(8)
-    for _ in range(400):  # e^eps times the least mass is 1, or the float below it
+    for _ in range(150):  # e^eps times the least mass is 1, or the float below it
         prior = Prior(rng.dirichlet(np.ones(int(rng.integers(2, 6)))))
         gains = rng.normal(size=(prior.size, 3))
         relaxed = ApproximatePML(prior.max_leakage, delta).relaxation(prior, gains)

@@ -181,25 +181,19 @@ class TestMetric:
         for found in (named, MetricPrivacy(0.5, np.asfortranarray(line))):
             assert np.array_equal(np.asarray(found.distance), line)
 
-    @pytest.mark.parametrize(
-        ("distance", "said"),
-        [
-            ([[0, -1], [-1, 0]], "negative"),
-            ([[0, 1], [2, 0]], "both ways"),
-            ([[1, 1], [1, 0]], "from itself"),
-            ([[0, 0], [0, 0]], "merge them"),
-            ([[0, 1, 2], [1, 0, 1]], "matrix"),
-            ({("a", "x"): 1.0}, "not between letters"),
-            ({("a", "b"): 1.0, ("b", "a"): 5.0}, "back 5"),
-            ("euclidean", "absolute, hamming"),
-            ([[0, math.nan], [math.nan, 0]], "finite"),
-            ([[0, 1], [1]], "numbers"),
-            (np.ones((3, 3)) - np.eye(3), "on 3 letters"),
-        ],
-    )
-    def test_distances_that_cannot_be_meant(self, distance: Any, said: str) -> None:
-        with pytest.raises(PrivacyError, match=said):
-            design(Prior([0.5, 0.5], ["a", "b"]), MetricPrivacy(1.0, distance), ExpectedGain(np.eye(2)))
+    def test_distances_that_cannot_be_meant(self) -> None:
+        said: list[tuple[str, Any]] = [
+            ("negative", [[0, -1], [-1, 0]]), ("both ways", [[0, 1], [2, 0]]), ("numbers", [[0, 1], [1]]),
+            ("merge them", [[0, 0], [0, 0]]), ("matrix", [[0, 1, 2], [1, 0, 1]]),
+            ("from itself", [[1, 1], [1, 0]]),
+            ("not between letters", {("a", "x"): 1.0}), ("back 5", {("a", "b"): 1.0, ("b", "a"): 5.0}),
+            ("absolute, hamming", "euclidean"), ("finite", [[0, math.nan], [math.nan, 0]]),
+            ("on 3 letters", np.ones((3, 3)) - np.eye(3)),
+        ]  # fmt: skip
+        prior, gain = Prior([0.5, 0.5], ["a", "b"]), ExpectedGain(np.eye(2))
+        for words, distance in said:
+            with pytest.raises(PrivacyError, match=words):
+                design(prior, MetricPrivacy(1.0, distance), gain)
 
 
 def test_checks_of_random_metrics_are_those_of_all_pairs_in_fractions() -> None:
@@ -273,10 +267,15 @@ def test_many_bounds_on_pairs_of_letters_are_solved_by_columns(
     assert result.bound <= other.value + 1e-9
 
 
-@pytest.mark.parametrize("epsilon", [709.0, 710.0, 1e5])
-def test_levels_past_the_largest_exponential_bind_nothing(epsilon: float) -> None:
-    for privacy in (Pufferfish(epsilon, SECRET), PML(epsilon, about=SECRET), GainLeakage(epsilon, np.eye(4))):
-        assert solve(design(PRIOR, privacy, ExpectedGain(np.eye(4)))).value == pytest.approx(1.0, abs=1e-9)
+def test_levels_past_the_largest_exponential_bind_nothing() -> None:
+    for epsilon in (709.0, 710.0, 1e5):
+        ratios = (Pufferfish(epsilon, SECRET), PML(epsilon, about=SECRET), GainLeakage(epsilon, np.eye(4)))
+        for privacy in ratios:
+            found = solve(design(PRIOR, privacy, ExpectedGain(np.eye(4))))
+            assert found.value == pytest.approx(1.0, abs=1e-9)
+    nothing = solve(design([0.5, 0.5], RatioBound([[0, 0]], [[1, 1]], [0.1]), ExpectedGain(np.eye(2))))
+    assert nothing.level == -math.inf
+    assert nothing.value == pytest.approx(1.0)
 
 
 class TestFunnel:
@@ -340,33 +339,16 @@ def test_what_cannot_be_meant_is_refused(declare: Callable[[], Any], said: str) 
         declare()
 
 
-class TestBlocks:
-    """Few pairs in the structured interior point, beside linear programs that know nothing of blocks."""
-
-    def test_with_many_pairs_or_without_room_there_are_none(self) -> None:
-        for name in ("line", "matrix", "three"):
-            assert ON_FOUR[name].for_prior(PRIOR).block(PRIOR) is None
-        assert PML(0.0, about=SECRET).block(PRIOR) is None
-        assert PML(1e-6, about=SECRET).block(PRIOR) is not None
-
-    def test_entries_kept_at_zero(self) -> None:
-        """Rows of the block have coefficients of either sign."""
-        program = design(PRIOR, ON_FOUR["secret"], ExpectedGain(np.eye(4)))
-        shut = program.with_constraints(shut=program.mechanism[0, 1] == 0)
-        found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
-        assert found.certificate.verify()
-        assert found.value == pytest.approx(other.value, abs=1e-6)
-
-
-def test_a_pair_that_asks_nothing_has_a_level_below_all_numbers() -> None:
-    result = solve(design([0.5, 0.5], RatioBound([[0, 0]], [[1, 1]], [0.1]), ExpectedGain(np.eye(2))))
-    assert result.level == -math.inf
-    assert result.value == pytest.approx(1.0)
-
-
-def test_counts_from_2_to_the_63_keep_all_digits() -> None:
-    counts = [[2**63 + 1, 1], [5, 2**64 - 1]]
-    assert Secret.from_counts(counts).weights[0].tolist() == counts
+def test_few_pairs_are_a_block_and_its_rows_have_coefficients_of_either_sign() -> None:
+    for name in ("line", "matrix", "three"):
+        assert ON_FOUR[name].for_prior(PRIOR).block(PRIOR) is None
+    assert PML(0.0, about=SECRET).block(PRIOR) is None
+    assert PML(1e-6, about=SECRET).block(PRIOR) is not None
+    program = design(PRIOR, ON_FOUR["secret"], ExpectedGain(np.eye(4)))
+    shut = program.with_constraints(shut=program.mechanism[0, 1] == 0)
+    found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
+    assert found.certificate.verify()
+    assert found.value == pytest.approx(other.value, abs=1e-6)
 
 
 def test_whole_numbers_between_2_to_the_63_and_64_stay_whole() -> None:

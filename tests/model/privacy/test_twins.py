@@ -103,10 +103,11 @@ def test_an_excluded_letter_breaks_every_bound_from_below(requirement: Requireme
 def test_relaxation_of_maximal_leakage_is_the_joint_linear_program(
     case: oracles.Case, epsilon: float
 ) -> None:
-    expected = oracles.peak_support(case.prior.pmf, epsilon, case.gains, with_mass=False)
-    relaxed = MaximalLeakage(epsilon).relaxation(case.prior, case.gains)
+    privacy, p = MaximalLeakage(epsilon), case.prior.pmf
+    expected = oracles.joint_support(p, privacy, case.gains, with_mass=False)
+    relaxed = privacy.relaxation(case.prior, case.gains)
     assert relaxed == pytest.approx(expected, abs=1e-7)
-    assert relaxed >= oracles.peak_support(case.prior.pmf, epsilon, case.gains, with_mass=True) - 1e-7
+    assert relaxed >= oracles.joint_support(p, privacy, case.gains) - 1e-7
 
 
 IMPOSSIBLE = [-1e-9, -1, math.nan, math.inf, -math.inf, "half", None, [1.0, -2.0]]

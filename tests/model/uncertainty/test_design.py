@@ -194,17 +194,9 @@ def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: 
     assert result.value == pytest.approx(best, abs=1e-7)
     assert result.bound >= best - 1e-9
     assert result.status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_multipliers_give_a_bound(kind: str) -> None:
-    rng = np.random.default_rng([12, KINDS.index(kind)])
-    case = random_set(kind, rng, 3)
-    requirement = PML(0.6, over=case.priors)
-    for name in SUBCONVEX:
-        best = column_optimum(case, 0.6, name)
-        for rho in rng.normal(size=(4, 3)) * 0.5:
-            assert column_bound(Prior(case.p), requirement, UTILITIES[name][0], rho) >= best - 1e-9
+    for rho in rng.normal(size=(3, len(case.p))) * 0.5:  # any multipliers give a bound
+        bound = column_bound(Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0], rho)
+        assert bound >= best - 1e-9
 
 
 @pytest.mark.parametrize(
