@@ -11,20 +11,33 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.finite_orders import worst_prior
+from refusals import refused
 from strategies import MODEST, epsilons, exact, exact_columns, exact_law, log_of, mechanisms, pairs, priors
 
-from pmlopt import Mechanism, Prior, measures
+from pmlopt import (
+    PML,
+    Mechanism,
+    Prior,
+    Secret,
+    SibsonLeakage,
+    maximal_leakage,
+    measures,
+)
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
+    channel_capacity,
     failure_probability,
     information_density,
     ldp_level,
     leakage_level,
     leakage_parts,
     lip_levels,
+    maximal_alpha_leakage,
     mutual_information,
     pointwise_leakage,
+    secret_witness,
 )
 from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
 
@@ -211,3 +224,79 @@ def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> Non
 def test_ratios_of_entries_at_the_ends() -> None:
     above, below = np.array([0.0, 0.5, 0.5, 0.25]), np.array([0.5, 0.0, 0.25, 0.5])
     assert log_entry_ratios(above, below) == pytest.approx([-math.inf, math.inf, math.log(2), -math.log(2)])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_the_definition_in_fractions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 9, (3, 4)) + np.eye(3, 4, dtype=int) + (np.arange(4) == 3)
+    matrix = rng.integers(0, 6, (4, 5)) / 64
+    matrix[:, 0] += 1 - matrix.sum(axis=1)
+    secret, total = Secret.from_counts(counts), int(counts.sum())
+    expected = {}
+    for y, column in enumerate(matrix.T):
+        v = [Fraction(entry) for entry in column.tolist()]
+        mean = sum(
+            (Fraction(int(n), total) * e for n, e in zip(counts.sum(axis=0), v, strict=True)), Fraction(0)
+        )
+        for s, row in enumerate(counts.tolist()):
+            given = sum((Fraction(n, sum(row)) * e for n, e in zip(row, v, strict=True)), Fraction(0))
+            expected[s, y] = -math.inf if given == 0 else math.log(given / mean)
+    of_outcomes = [max(expected[s, y] for s in range(3)) for y in range(5)]
+    assert pointwise_leakage(secret, matrix) == pytest.approx(of_outcomes, rel=1e-12, abs=1e-14)
+    (s, y), most = max(expected.items(), key=lambda item: item[1])
+    witness = secret_witness(secret, matrix)
+    assert (witness.value, witness.outcome, witness.law) == (s, y, 0)
+    assert witness.level == leakage_level(secret, matrix) == pytest.approx(most, rel=1e-12)
+    assert PML(1.0, about=secret).level(secret.prior, matrix) == witness.level
+
+
+def test_the_worse_of_two_laws_is_named() -> None:
+    even, told = [[0.25, 0.25], [0.25, 0.25]], [[0.5, 0.0], [0.0, 0.5]]
+    witness = secret_witness(Secret(np.array([even, told])), np.eye(2))
+    assert (witness.law, witness.level) == (1, math.log(2))
+    assert leakage_level(Secret(even), np.eye(2)) == 0.0
+
+
+def test_other_letters_are_refused() -> None:
+    secret = Secret([[0.25, 0.25], [0.25, 0.25]], labels=["a", "b"])
+    with pytest.raises(MechanismError, match="3 inputs"):
+        leakage_level(secret, np.eye(3))
+    with pytest.raises(MechanismError, match="another order"):
+        leakage_level(secret, Mechanism(np.eye(2), ["b", "a"]))
+
+
+ORDERS = (1.2, 2.0, 5.0, 50.0)
+
+
+@pytest.mark.parametrize("alpha", ORDERS)
+def test_both_ends_are_the_optimum_over_priors(alpha: float) -> None:
+    rng = np.random.default_rng(int(alpha))
+    for _ in range(4):
+        matrix = rng.dirichlet(np.ones(4) * 0.7, size=3)
+        lower, upper = maximal_alpha_leakage(matrix, alpha, 1e-10)
+        assert upper - lower <= 1e-10
+        assert lower == pytest.approx(worst_prior(matrix, alpha)[1], abs=1e-6)
+        for law in rng.dirichlet(np.ones(3), size=20):
+            assert SibsonLeakage(alpha, 1.0).level(law, matrix) <= upper + 1e-12
+
+
+@pytest.mark.parametrize("alpha", ORDERS)
+def test_of_a_symmetric_channel_it_is_that_of_even_letters(alpha: float) -> None:
+    matrix = np.full((5, 5), 0.1) + 0.5 * np.eye(5)
+    lower, upper = maximal_alpha_leakage(matrix, alpha)
+    even = SibsonLeakage(alpha, 1.0).level(np.full(5, 0.2), matrix)
+    assert lower == pytest.approx(even, abs=1e-12)
+    assert upper == pytest.approx(even, abs=1e-11)
+
+
+def test_its_limits_are_the_capacity_and_the_maximal_leakage() -> None:
+    matrix = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]
+    assert maximal_alpha_leakage(matrix, 1 + 1e-6)[0] == pytest.approx(channel_capacity(matrix)[0], abs=1e-5)
+    assert maximal_alpha_leakage(matrix, 1e5)[0] == pytest.approx(maximal_leakage(matrix), abs=1e-4)
+    assert maximal_alpha_leakage([[0.5, 0.5], [0.5, 0.5]], 3)[1] == pytest.approx(0, abs=1e-12)
+
+
+def test_orders_that_are_other_measures_are_refused() -> None:
+    orders = (1.0, 0.5, math.inf, math.nan)
+    refused(PrivacyError, maximal_alpha_leakage, "above 1", *(([[1.0]], alpha) for alpha in orders))

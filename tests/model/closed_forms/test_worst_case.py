@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
+from refusals import refused
 from strategies import MODEST, priors
 
 from pmlopt import Prior, leakage_level
@@ -83,23 +84,6 @@ def test_orders_rank_as_the_utilities_do(utilities: list[list[int]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("utilities", "ties", "message"),
-    [
-        ([[0, 1]], "last", "ties is 'last': write 'first' or 'grouped'"),
-        ([0, 1], "first", "2 dimension"),
-        ([[0, math.nan]], "first", "nan at row 0, column 1"),
-        ([[0, -math.inf]], "first", "-inf at row 0, column 1"),
-        ([["a", "b"]], "first", "numbers"),
-        ([[]], "first", "at least one entry"),
-        ([[1, 2], [3]], "first", "regular"),
-    ],
-)
-def test_utilities_without_an_order_are_refused(utilities: Any, ties: Any, message: str) -> None:
-    with pytest.raises(UtilityError, match=message):
-        utility_order(utilities, ties)
-
-
-@pytest.mark.parametrize(
     ("order", "threshold", "message"),
     [
         ([[1, 2], [2, 3]], 1, "entry 3 at row 1, column 1: give ranks from 1 to 2"),
@@ -120,20 +104,21 @@ def test_orders_and_thresholds_that_cannot_be_meant_are_refused(
     order: Any, threshold: Any, message: str
 ) -> None:
     prior = np.full(len(order), 1 / len(order))
-    for ask in (
-        lambda: allowed_pairs(order, threshold),
-        lambda: utility_safe_mechanism(order, threshold),
-        lambda: utility_safe_level(prior, order, threshold),
-        lambda: support_bound(prior, order, threshold),
-    ):
-        with pytest.raises(UtilityError, match=message):
-            ask()
+    for ask in (allowed_pairs, utility_safe_mechanism):
+        refused(UtilityError, ask, message, (order, threshold))
+    for measure in (utility_safe_level, support_bound):
+        refused(UtilityError, measure, message, (prior, order, threshold))
+        refused(UtilityError, measure, "2 rows for 3 letters", ([0.2, 0.3, 0.5], [[1, 2], [2, 1]], 1))
 
 
-def test_the_prior_must_have_a_letter_for_each_row() -> None:
-    for ask in (utility_safe_level, support_bound):
-        with pytest.raises(UtilityError, match="2 rows for 3 letters"):
-            ask([0.2, 0.3, 0.5], [[1, 2], [2, 1]], 1)
+def test_utilities_without_an_order_are_refused() -> None:
+    refused(UtilityError, utility_order, "ties is 'last': write 'first' or 'grouped'", ([[0, 1]], "last"))
+    said: list[tuple[str, Any]] = [
+        ("2 dimension", [0, 1]), ("-inf at row 0, column 1", [[0, -math.inf]]), ("numbers", [["a", "b"]]),
+        ("nan at row 0, column 1", [[0, math.nan]]), ("at least one entry", [[]]), ("regular", [[1, 2], [3]]),
+    ]  # fmt: skip
+    for message, utilities in said:
+        refused(UtilityError, utility_order, message, (utilities, "first"))
 
 
 # ---------------------------------------------------------------- M*(h)
@@ -141,32 +126,18 @@ def test_the_prior_must_have_a_letter_for_each_row() -> None:
 
 @given(ranked())
 @MODEST
-def test_theorem_1_is_the_matrix(case: tuple[FloatArray, IntArray, int]) -> None:
-    _, order, h = case
-    outputs = order.shape[1]
-    mechanism = utility_safe_mechanism(order, h)
-    for row, ranks in zip(mechanism.matrix.tolist(), order.tolist(), strict=True):
-        assert row == [1 / (outputs - h + 1) if rank >= h else 0.0 for rank in ranks]
-
-
-@given(ranked())
-@MODEST
-def test_corollary_1_is_the_level(case: tuple[FloatArray, IntArray, int]) -> None:
+def test_theorem_1_and_its_corollaries(case: tuple[FloatArray, IntArray, int]) -> None:
+    """The matrix, its level, and posteriors that keep the ratios of the prior."""
     prior, order, h = case
+    mechanism, p = utility_safe_mechanism(order, h), Prior(prior).pmf
+    for row, ranks in zip(mechanism.matrix.tolist(), order.tolist(), strict=True):
+        assert row == [1 / (order.shape[1] - h + 1) if rank >= h else 0.0 for rank in ranks]
     level = utility_safe_level(prior, order, h)
-    assert level == pytest.approx(leakage_level(prior, utility_safe_mechanism(order, h)), abs=1e-12)
-    p = Prior(prior).pmf
+    assert level >= 0
+    assert level == pytest.approx(leakage_level(prior, mechanism), abs=1e-12)
     masses = [math.fsum(p[order[:, y] >= h]) for y in range(order.shape[1])]
     assert math.exp(-level) == pytest.approx(min(mass for mass in masses if mass > 0), rel=1e-12)
-    assert level >= 0
-
-
-@given(ranked())
-@MODEST
-def test_corollary_2_keeps_the_ratios_of_the_prior(case: tuple[FloatArray, IntArray, int]) -> None:
-    prior, order, h = case
-    p, matrix = Prior(prior).pmf, utility_safe_mechanism(order, h).matrix
-    for column in matrix.T[matrix.max(axis=0) > 0]:
+    for column in mechanism.matrix.T[mechanism.matrix.max(axis=0) > 0]:
         posterior = p * column / (p @ column)
         known = column > 0
         assert (posterior[~known] == 0).all()

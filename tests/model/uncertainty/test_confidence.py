@@ -16,40 +16,40 @@ from scipy.stats import binom, norm, poisson
 from strategies import MODEST, exact_law, priors
 
 from pmlopt import (
+    PML,
     Prior,
+    Stream,
     confidence_ball,
     confidence_box,
 )
 from pmlopt.core.arrays import Label
 from pmlopt.errors import PriorError, PrivacyError
-from pmlopt.model.uncertainty import REGIONS, phi, weissman_kappa, weissman_radius
+from pmlopt.model.uncertainty import (
+    REGIONS,
+    confidence_chain,
+    phi,
+    weissman_kappa,
+    weissman_radius,
+)
 
 DELTAS = st.sampled_from([1e-12, 1e-5, 0.01, 0.1, 0.5, 0.999])
 
 # ---------------------------------------------------------------- Weissman's radius
 
 
-@pytest.mark.parametrize("delta", [1e-9, 0.01, 0.5, 0.999])
-@pytest.mark.parametrize("samples", [1, 10**9])
-def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
-    samples: int, delta: float
-) -> None:
-    for size in (2, 3, 20, 200):
-        printed = math.sqrt(2 / samples * math.log(Fraction(2**size - 2) / Fraction(delta)))
-        assert weissman_radius(samples, size, delta) == pytest.approx(min(2.0, printed), rel=1e-12)
-
-
-@given(st.floats(1e-6, 0.5), st.integers(2, 30), DELTAS)
+@given(st.sampled_from([1, 10**6, 10**9]), st.sampled_from([2, 3, 20, 200]), DELTAS, st.floats(1e-6, 0.5))
 @MODEST
-def test_a_distribution_known_to_be_uneven_has_a_smaller_radius(
-    kappa: float, size: int, delta: float
+def test_the_radius_is_that_of_the_formula_with_its_root_over_the_logarithm(
+    samples: int, size: int, delta: float, kappa: float
 ) -> None:
-    terms = math.log((2**size - 2) / delta)
-    slope = 2.0 if kappa == 0.5 else math.log((1 - kappa) / kappa) / (1 - 2 * kappa)
+    """And smaller for a distribution that is known to be uneven."""
+    terms = math.log(Fraction(2**size - 2) / Fraction(delta))
+    plain, known = weissman_radius(samples, size, delta), weissman_radius(samples, size, delta, kappa)
+    assert plain == pytest.approx(min(2.0, math.sqrt(2 / samples * terms)), rel=1e-12)
     if abs(kappa - 0.5) > 1e-4:
-        printed = 2 * math.sqrt(terms / (10**6 * slope))
-        assert weissman_radius(10**6, size, delta, kappa) == pytest.approx(min(2.0, printed), rel=1e-10)
-    assert weissman_radius(10**6, size, delta, kappa) <= weissman_radius(10**6, size, delta) + 1e-15
+        slope = math.log((1 - kappa) / kappa) / (1 - 2 * kappa)
+        assert known == pytest.approx(min(2.0, 2 * math.sqrt(terms / (samples * slope))), rel=1e-10)
+    assert known <= plain + 1e-15
 
 
 # ---------------------------------------------------------------- phi and kappa
@@ -227,3 +227,52 @@ def test_raw_counts_give_the_ball_of_the_prior_they_make() -> None:
     assert unseen.labels == ("a", "b", "c")
     assert unseen.center.pmf.tolist() == [0.3, 0.7, 0.0]
     assert confidence_ball([3, 7], 0.1, kappa=0.3).radius == weissman_radius(10, 2, 0.1, kappa=0.3)
+
+
+def walked(kernel: np.ndarray, people: int, steps: int, rng: np.random.Generator) -> list[list[int]]:
+    paths = rng.integers(len(kernel), size=(people, steps))
+    for step in range(1, steps):
+        paths[:, step] = [rng.choice(len(kernel), p=kernel[state]) for state in paths[:, step - 1]]
+    return [[int(state) for state in path] for path in paths]
+
+
+def test_the_true_kernel_is_within_the_bounds() -> None:
+    # each of 120 chains misses with probability 0.3 at most: more than 60 do with less than 1e-5
+    rng = np.random.default_rng(5)
+    missed = 0
+    for _ in range(120):
+        kernel = rng.dirichlet([0.3, 1.0, 1.0], size=3)
+        lower, upper = confidence_chain(walked(kernel, 2, 20, rng), 0.3, labels=range(3)).over[:, 0]  # type: ignore[index]
+        missed += bool(((kernel < lower) | (kernel > upper)).any())
+    assert missed <= 60
+
+
+def test_bounds_are_wider_than_for_a_number_of_moves_that_was_fixed() -> None:
+    chain = confidence_chain([["a", "a", "b"] * 30], 0.1)
+    assert chain.over is not None
+    lower, upper = chain.over[:, 0, 0]
+    box = confidence_box([30, 30], 0.1 / 2)
+    assert (lower < box.lower).all()
+    assert (upper > box.upper).all()
+    assert (lower > 0.1).all()
+
+
+def test_of_a_state_that_nobody_leaves_nothing_is_known() -> None:
+    chain = confidence_chain([["a", "b"], ["a", "b"]], 0.1)
+    assert chain.over is not None
+    assert chain.over[:, 0, 1].tolist() == [[0.0, 0.0], [1.0, 1.0]]
+
+
+def test_a_stream_is_within_its_level_for_the_kernels_of_the_set() -> None:
+    rng = np.random.default_rng(1)
+    kernel = np.array([[0.8, 0.2], [0.3, 0.7]])
+    chain = confidence_chain(walked(kernel, 40, 30, rng), 0.05)
+    stream = Stream(chain, PML(0.6), "hamming")
+    for state in (0, 1, 1):
+        stream.release(state, seed=rng)
+    assert stream.level <= 0.6
+
+
+def test_delta_is_a_probability() -> None:
+    path = [["a", "b", "a"]]
+    refused(PrivacyError, confidence_chain, "delta", (path, 0.0), (path, 1.0), (path, -0.1))

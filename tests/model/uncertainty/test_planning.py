@@ -37,9 +37,11 @@ SIZES = st.integers(2, 60)
 DELTAS = st.sampled_from([1e-9, 1e-5, 0.01, 0.1, 0.7])
 
 
-@given(st.integers(1, 10**6), SIZES, LEVELS, STEPS)
+@given(st.integers(1, 10**7), SIZES, LEVELS, STEPS, DELTAS)
 @MODEST
-def test_the_failure_bound_is_its_formula(samples: int, size: int, epsilon: float, step: float) -> None:
+def test_the_failure_bound_and_the_level_with_confidence_are_their_formulas(
+    samples: int, size: int, epsilon: float, step: float, delta: float
+) -> None:
     width = math.exp(-epsilon) - math.exp(-epsilon - step)
     logarithm = math.log(Fraction(2**size - 2)) - 2 * samples * width**2
     found = failure_bound(samples, size, epsilon, epsilon + step)
@@ -48,26 +50,11 @@ def test_the_failure_bound_is_its_formula(samples: int, size: int, epsilon: floa
         assert math.log(found) == pytest.approx(min(0.0, logarithm), rel=1e-9, abs=1e-9)
     else:
         assert found < 1e-250
-
-
-@given(st.integers(1, 10**7), SIZES, LEVELS, DELTAS)
-@MODEST
-def test_the_level_with_confidence_is_its_formula(
-    samples: int, size: int, epsilon: float, delta: float
-) -> None:
     moved = math.sqrt(2 / samples * (math.log(2**size - 2) - math.log(delta))) / 2 * math.exp(epsilon)
     assume(abs(moved - 1) > 1e-6)
-    found = true_level_with_confidence(samples, size, epsilon, delta)
-    assert found == (pytest.approx(epsilon - math.log(1 - moved), abs=1e-9) if moved < 1 else math.inf)
-
-
-@given(st.integers(1, 10**7), SIZES, LEVELS, DELTAS)
-@MODEST
-def test_the_failure_bound_at_the_level_with_confidence_is_delta(
-    samples: int, size: int, epsilon: float, delta: float
-) -> None:
     target = true_level_with_confidence(samples, size, epsilon, delta)
-    if not math.isinf(target):
+    assert target == (pytest.approx(epsilon - math.log(1 - moved), abs=1e-9) if moved < 1 else math.inf)
+    if not math.isinf(target):  # one is the inverse of the other
         assert failure_bound(samples, size, epsilon, target) == pytest.approx(delta, rel=1e-6)
 
 
@@ -170,11 +157,15 @@ def test_what_cannot_be_meant_is_refused(name: str) -> None:
 KAPPAS = st.floats(1e-6, 0.5)
 
 
-@given(st.integers(1, 10**6), SIZES, st.floats(1e-3, 1.999), KAPPAS)
+@given(st.integers(1, 10**6), SIZES, st.floats(1e-3, 1.999), KAPPAS, DELTAS)
 @MODEST
 def test_radius_samples_and_delta_follow_from_each_other(
-    samples: int, size: int, radius: float, kappa: float
+    samples: int, size: int, radius: float, kappa: float, asked: float
 ) -> None:
+    fewest = weissman_samples(radius, size, asked, kappa)
+    assert weissman_radius(fewest, size, asked, kappa) <= radius
+    if fewest > 1:
+        assert weissman_radius(fewest - 1, size, asked, kappa) > radius * (1 - 1e-9)
     delta = weissman_delta(radius, samples, size, kappa)
     logarithm = math.log(Fraction(2**size - 2)) - samples * phi(kappa) * radius**2 / 4
     assert delta <= 1
@@ -184,17 +175,6 @@ def test_radius_samples_and_delta_follow_from_each_other(
         assert weissman_radius(samples, size, delta, kappa) == pytest.approx(radius, rel=1e-6)
         needed = weissman_samples(radius * (1 + 1e-9), size, delta, kappa)
         assert needed <= samples <= needed * (1 + 1e-6) + 1
-
-
-@given(SIZES, st.floats(1e-3, 2.0), DELTAS, KAPPAS)
-@MODEST
-def test_the_samples_for_a_radius_are_the_fewest(
-    size: int, radius: float, delta: float, kappa: float
-) -> None:
-    m = weissman_samples(radius, size, delta, kappa)
-    assert weissman_radius(m, size, delta, kappa) <= radius
-    if m > 1 and radius < 2:
-        assert weissman_radius(m - 1, size, delta, kappa) > radius * (1 - 1e-9)
 
 
 @given(SIZES, st.floats(0.0, 2.0), STEPS, DELTAS, KAPPAS, st.floats(1e-3, 0.5))

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracles.designs import FloatArray, random_prior
 from oracles.prior_sets import KINDS, Definition, ball_case, random_matrix, random_set
 from refusals import refused
-from strategies import MODEST, mechanisms
+from strategies import MODEST
 
 from pmlopt import (
     PML,
@@ -64,6 +64,8 @@ def test_capacity_is_that_of_the_linear_programs(seed: int, kind: str) -> None:
     n = int(rng.integers(1, 6))
     case, matrix = random_set(kind, rng, n), random_matrix(rng, n, 3)
     expected, worst = capacity(case.defined, matrix), leakage_capacity(case.priors, matrix)
+    if kind == "all priors":
+        assert worst == pytest.approx(ldp_level(matrix), abs=1e-12)
     if math.isinf(expected):
         assert worst > 15
         return
@@ -77,13 +79,6 @@ def test_capacity_is_that_of_the_linear_programs(seed: int, kind: str) -> None:
         assert case.defined.outside(worst.prior) <= 1e-9
         column = matrix[:, worst.output]
         assert math.log(column.max() / (worst.prior @ column)) == pytest.approx(float(worst), abs=1e-12)
-
-
-@given(st.integers(1, 5).flatmap(mechanisms))
-@MODEST
-def test_over_all_priors_it_is_the_ldp_level(matrix: FloatArray) -> None:
-    worst = leakage_capacity(AllPriors(len(matrix)), matrix)
-    assert worst == pytest.approx(ldp_level(matrix), abs=1e-12)
 
 
 def test_outputs_that_never_occur_leak_nothing_and_a_letter_may_be_impossible() -> None:
@@ -205,9 +200,7 @@ def test_the_lipschitz_bound_is_its_formula() -> None:
     ratio = max(0.7 / 0.4, 0.8 / 0.5)
     assert lipschitz_bound(ball, matrix, [0.5, 0.5], [0.6, 0.4]) == pytest.approx(ratio * 0.2)
     assert lipschitz_bound(ball, matrix, [0.6, 0.4], [0.6, 0.4]) == 0
-
-
-def test_an_infinite_capacity_bounds_nothing() -> None:
+    # an infinite capacity bounds nothing
     assert lipschitz_bound(AllPriors(2), np.eye(2), [0.5, 0.5], [0.6, 0.4]) == math.inf
     assert lipschitz_bound(AllPriors(2), np.eye(2), [0.5, 0.5], [0.5, 0.5]) == 0
     huge = lipschitz_bound(MinimumMass(2, 1e-300), np.eye(2), [0.5, 0.5], [0.6, 0.4])
@@ -231,29 +224,15 @@ def test_no_mechanism_is_more_sensitive_than_the_bound_at_its_level(seed: int, s
     level = leakage_level(p, matrix)
     bound = level_increase_within_distance(p, level, radius)
     assert exact <= bound + 1e-9
-    if share < 0.999 and level_increase_is_attained(p, matrix):
-        assert exact == pytest.approx(bound, abs=1e-9)
-
-
-@settings(max_examples=30, deadline=None)
-@given(SEEDS, st.floats(0, 0.99))
-def test_mechanisms_with_a_zero_at_the_worst_output_reach_it_past_the_first_region(
-    seed: int, share: float
-) -> None:
-    rng = np.random.default_rng(seed)
-    n = int(rng.integers(2, 6))
-    p, matrix = random_prior(rng, n, 3.0), mechanism(rng, n)
-    matrix = matrix[:, matrix.max(axis=0) > 0]
-    lifts = matrix / (p @ matrix)
+    occurring = matrix[:, matrix.max(axis=0) > 0]
+    lifts = occurring / (p @ occurring)
     worst = lifts[:, lifts.max(axis=0).argmax()]
-    radius = share * 2 * float(Prior(p).pmf.min())
-    if worst.min() > 0:
-        return
-    assert level_increase_is_attained(p, matrix)
-    exact = leakage_sensitivity(p, L1Ball(p, radius), matrix)
-    bound = level_increase_within_distance(p, leakage_level(p, matrix), radius)
-    assert exact == pytest.approx(-math.log(1 - radius / 2 * worst.max()), abs=1e-9)
-    assert exact == pytest.approx(bound, abs=1e-9)
+    tight = level_increase_is_attained(p, matrix)
+    assert tight or worst.min() > 0  # past the first region, where an entry of the worst output is zero
+    if share < 0.999 and tight:
+        assert exact == pytest.approx(bound, abs=1e-9)
+    if share < 0.999 and worst.min() == 0:
+        assert exact == pytest.approx(-math.log(1 - radius / 2 * worst.max()), abs=1e-9)
 
 
 @given(SEEDS, st.floats(0.01, 0.99), st.floats(0, 0.999))
