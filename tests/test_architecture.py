@@ -232,8 +232,6 @@ def test_circles_are_found() -> None:
     assert imported_files(statements(source, inside_functions=True)) == {"cli/__init__.py"}
 
 
-# ---------------------------------------------------------------- what is public
-
 PUBLIC_PACKAGES = (
     "closed_forms", "errors", "estimation", "measures", "noise", "plots", "privacy", "queries", "releases",
     "symmetry", "tables", "uncertainty", "utility",

@@ -173,10 +173,9 @@ def test_blocks_are_read_with_their_reasons() -> None:
         ("0.34955 True", "0.34955 True: none leaks less by more", True),
         ("(0, 1, 2, 3) (4, 3)", "(0, 1, 2, 3) (4, 3): a row for each weight", True),
         ("(0, 1, 2, 3) (4, 4)", "(0, 1, 2, 3) (4, 3): a row for each weight", False),
-        ("11420", "11,420", True),
-        ("7.0", "of 10,000 log 2 = 6931.47", True),
+        ("11420", "11,420", True), ("7.0", "of 10,000 log 2 = 6931.47", True),
         ("[0.4861, 0.2406]", "[0.4861, 0.2407]", False),
     ],
-)
+)  # fmt: skip
 def test_what_a_comment_says_is_what_is_printed(printed: str, comment: str, holds: bool) -> None:
     assert says(comment, printed) is holds

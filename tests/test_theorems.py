@@ -24,45 +24,24 @@ def first(count: int) -> tuple[str, ...]:
 NUMBERED: dict[str, dict[str, tuple[str, ...]]] = {
     "grosse2024extremal": {"Theorem": ("1", "2", "3", "4", "6"), "Lemma": first(2)},
     "grosse2025empirical": {
-        "Definition": first(6),
-        "Theorem": first(5),
-        "Proposition": first(3),
-        "Corollary": first(3),
-        "Example": first(2),
-        "Remark": first(4),
-        "Figure": first(7),
+        "Definition": first(6), "Theorem": first(5), "Proposition": first(3), "Corollary": first(3),
+        "Example": first(2), "Remark": first(4), "Figure": first(7),
     },
     "saeidian2025histogram": {"Definition": first(3), "Theorem": ("4",), "Figure": first(1)},
     "song2026worstcase": {
-        "Definition": first(1),
-        "Lemma": first(3),
-        "Theorem": first(1),
-        "Proposition": first(1),
-        "Corollary": first(2),
-        "Example": first(1),
-        "problem": ("(1)", "(2)", "(10)"),
-        "Figure": first(3),
+        "Definition": first(1), "Lemma": first(3), "Theorem": first(1), "Proposition": first(1),
+        "Corollary": first(2), "Example": first(1), "problem": ("(1)", "(2)", "(10)"), "Figure": first(3),
     },
     "saeidian2026envelopes": {
-        "Definition": first(5),
-        "Theorem": first(5),
-        "Lemma": first(3),
-        "Corollary": first(1),
-        "Example": first(4),
-        "Algorithm": first(1),
-        "Figure": first(2),
+        "Definition": first(5), "Theorem": first(5), "Lemma": first(3), "Corollary": first(1),
+        "Example": first(4), "Algorithm": first(1), "Figure": first(2),
     },
     "wu2026entropy": {
-        "Definition": ("2.1", "2.2", "2.3", "3.1"),
-        "Problem": first(3),
-        "Theorem": first(9),
-        "Lemma": first(1),
-        "Assumption": first(2),
-        "Algorithm": first(11),
-        "Table": first(3),
+        "Definition": ("2.1", "2.2", "2.3", "3.1"), "Problem": first(3), "Theorem": first(9),
+        "Lemma": first(1), "Assumption": first(2), "Algorithm": first(11), "Table": first(3),
         "Figure": first(7),
     },
-}
+}  # fmt: skip
 """The numbered results of each paper, read from the papers; of grosse2024extremal those that are cited."""
 
 WU = "wu2026entropy"

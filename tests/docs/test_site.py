@@ -71,20 +71,12 @@ def test_fractions_are_stacked_and_brackets_match() -> None:
 @pytest.mark.parametrize(
     ("code", "formula"),
     [
-        ("max v <= e^eps w(v)", True),
-        ("P[x,y]", True),
-        ("q_N", True),
-        ("N M <= 900", True),
-        ("I(X; Y)", True),
-        ("design(prior, PML(1.0), loss)", False),
-        ("one & other", False),
-        ("P == 0", False),
-        ("lifts @ weights == 1", False),
-        ("pip install 'pmlopt[plots]'", False),
-        ("result.value", False),
-        ("envelope(..., over=L1Ball(prior, 0.1))", False),
+        ("max v <= e^eps w(v)", True), ("P[x,y]", True), ("q_N", True), ("N M <= 900", True),
+        ("I(X; Y)", True), ("design(prior, PML(1.0), loss)", False), ("one & other", False),
+        ("P == 0", False), ("lifts @ weights == 1", False), ("pip install 'pmlopt[plots]'", False),
+        ("result.value", False), ("envelope(..., over=L1Ball(prior, 0.1))", False),
     ],
-)
+)  # fmt: skip
 def test_code_is_told_from_formulas(code: str, formula: bool) -> None:
     assert notation.is_formula(code) is formula
 
@@ -93,13 +85,11 @@ def test_code_is_told_from_formulas(code: str, formula: bool) -> None:
     ("text", "found"),
     [
         ("so that l(y) = log(max_x P[x,y] / q[y]), in nats", ["l(y) = log(max_x P[x,y] / q[y])"]),
-        ("with t > 1 and lam >= 0 for each", ["t > 1", "lam >= 0"]),
-        ("a law of X, not of Y", []),
-        ("where b = log |X| leaves", ["b = log |X|"]),
-        ("set `x = 1` here", []),
+        ("with t > 1 and lam >= 0 for each", ["t > 1", "lam >= 0"]), ("a law of X, not of Y", []),
+        ("where b = log |X| leaves", ["b = log |X|"]), ("set `x = 1` here", []),
         ("the file a.csv > b.csv", []),
     ],
-)
+)  # fmt: skip
 def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
     without_code = re.sub(r"`[^`]*`", "\x02", text)
     assert re.findall(notation.IN_PROSE, without_code) == found
@@ -111,10 +101,9 @@ def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
         ("the boxes B_1 and p(A_y), R^N", ["B_1", "p(A_y)", "R^N"]),
         ("I(X_i; Y) between 0 and e^-eps.", ["I(X_i; Y)", "e^-eps"]),
         ("the law of (X_i, T) and h_delta, by (one, two_three)", ["(X_i, T)", "h_delta"]),
-        ("2^24 letters in a_file, snake_case and 3 x_values", ["2^24"]),
-        ("a name __init__ and n_jobs", []),
+        ("2^24 letters in a_file, snake_case and 3 x_values", ["2^24"]), ("a name __init__ and n_jobs", []),
     ],
-)
+)  # fmt: skip
 def test_indices_and_powers_are_found_in_sentences(text: str, found: list[str]) -> None:
     assert re.findall(notation.TERM_IN_PROSE, text) == found
 
@@ -170,21 +159,17 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
         ('<p><img src="https://example.org/a.png" alt="a"></p>', "a file from elsewhere"),
         ('<p id="here"><img src="a.png"></p>', "an image without a text"),
         ("<p>the mean <p, rho> of it</p>", "a raw angle bracket"),
-        ("<p>the mean <rho, p> of it</p>", "a raw angle bracket"),
-        ("<p>at $x + 1$ it ends</p>", "not set"),
-        ("<p>of the boxes B_1 and others</p>", "not set"),
-        ("<p>between 0 and e^eps here</p>", "not set"),
+        ("<p>the mean <rho, p> of it</p>", "a raw angle bracket"), ("<p>at $x + 1$ it ends</p>", "not set"),
+        ("<p>of the boxes B_1 and others</p>", "not set"), ("<p>between 0 and e^eps here</p>", "not set"),
         ("<p>where p3 <= 1/2</p>", "not set"),
-        (
-            '<p><img src="a.png" alt="at <math alttext="h = 2"><mi>h</mi></math>"></p>',
-            "a tag in an attribute",
-        ),
+        ('<p><img src="a.png" alt="at <math alttext="h = 2"><mi>h</mi></math>"></p>',
+         "a tag in an attribute"),
         ('<p><img src="a.png" alt="at <b>2</b>"></p>', "a tag in an attribute"),
         ('<p><img alt="a curve"></p>', "an image without a source"),
         ('<p><img src="a.png" alt="?"></p>', "an image without a text"),
         ("<p>[nobody2020nothing, Theorem 1]</p>", "no work"),
     ],
-)
+)  # fmt: skip
 def test_a_page_with_a_fault_is_refused(html: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
     (tmp_path / "index.html").write_text(html)

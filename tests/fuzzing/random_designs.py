@@ -75,17 +75,8 @@ def random_prior(rng: np.random.Generator, size: int | None = None) -> Prior:
 
 def random_epsilon(rng: np.random.Generator, prior: Prior) -> float:
     """A level: 0, tiny, ordinary, just at a breakpoint, or past the maximum."""
-    return float(
-        rng.choice([
-            0.0,
-            1e-9,
-            rng.uniform(0, 3),
-            rng.uniform(0, 3),
-            math.log(rng.integers(1, 6)),
-            prior.max_leakage,
-            prior.max_leakage + 1,
-        ])
-    )  # fmt: skip
+    end, one, other = prior.max_leakage, rng.uniform(0, 3), rng.uniform(0, 3)
+    return float(rng.choice([0.0, 1e-9, one, other, math.log(rng.integers(1, 6)), end, end + 1]))
 
 
 def linear(rng: np.random.Generator) -> Result[Any]:

@@ -140,8 +140,6 @@ def test_an_envelope_is_solved_from_the_shell(tmp_path: Path) -> None:
     assert "no post-processing leaks more than 0.5 nats but" in run("solve", "envelope-design-binary")
 
 
-# ---------------------------------------------------------------- priors that a group leaves as they are
-
 LOSS = '{ kind = "coordinate-loss", function = "hamming" }'
 
 
@@ -177,9 +175,6 @@ def test_tables_of_records_are_read_by_key(tmp_path: Path) -> None:
 def test_what_is_no_symmetric_prior_is_refused(prior: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(PmloptError, match=message):
         asked(tmp_path, symmetric(prior, utility='"hamming"'))
-
-
-# ---------------------------------------------------------------- queries
 
 
 def test_a_question_about_records_is_read(tmp_path: Path) -> None:

@@ -116,14 +116,12 @@ def test_the_command_writes_a_mechanism(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--distortion", "0.1", "--leakage", "0.1"], "one of them"),
-        ([], "one of them"),
+        (["--distortion", "0.1", "--leakage", "0.1"], "one of them"), ([], "one of them"),
         (["--distortion", "0.1,0.2", "-o", "a.csv"], "give one limit"),
-        (["--distortion", "-1"], "the distortion D is -1"),
-        (["--leakage", "-1"], "the leakage L"),
+        (["--distortion", "-1"], "the distortion D is -1"), (["--leakage", "-1"], "the leakage L"),
         (["--distortion", "0.1", "--plot", "a.bmp"], "use .png"),
     ],
-)
+)  # fmt: skip
 def test_the_trade_off_refuses(options: list[str], message: str) -> None:
     assert message in run("leakage-distortion", *PARITY, *options, code=2)
 

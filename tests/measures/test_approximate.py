@@ -213,9 +213,6 @@ def test_slacks_at_the_ends(epsilon: float) -> None:
     assert slack([1.0], [[0.3, 0.7]], epsilon) == mean_slack([1.0], [[0.3, 0.7]], epsilon) == 0
 
 
-# ---------------------------------------------------------------- quantiles
-
-
 @st.composite
 def rational_cases(draw: st.DrawFn) -> tuple[list[Fraction], list[list[Fraction]], Fraction]:
     """A prior, a mechanism, and a delta that often is the mass of some outcomes, as small rationals."""
@@ -254,9 +251,6 @@ def test_quantiles_are_their_definitions(case: tuple[list[Fraction], list[list[F
     for which, expected in ((False, lower), (True, upper)):
         found = leakage_quantile(given_p, given_rows, float(delta), upper=which)
         assert found == pytest.approx(log_of(expected), abs=1e-12)
-
-
-# ---------------------------------------------------------------- events and the binary envelope
 
 
 def algorithm_1(p: FloatArray, matrix: FloatArray, delta: float) -> float:

@@ -139,9 +139,6 @@ def test_what_is_very_unlikely_leaks_what_it_should() -> None:
     assert mutual_information([0.25, 0.75], matrix) == pytest.approx(0.0, abs=1e-15)
 
 
-# ---------------------------------------------------------------- the failure probability
-
-
 @given(pairs(), epsilons())
 @MODEST
 def test_failure_probability_is_the_mass_above_epsilon(pair: Pair, epsilon: float) -> None:
@@ -161,9 +158,6 @@ def test_failure_probability_by_hand() -> None:
     for bad in (-1e-9, math.nan, math.inf):
         with pytest.raises(PrivacyError, match="epsilon"):
             failure_probability([0.5, 0.5], np.eye(2), bad)
-
-
-# ---------------------------------------------------------------- the parts of pointwise leakage
 
 
 @given(pairs())

@@ -123,15 +123,12 @@ def test_an_even_law_is_kept_at_no_cost_and_who_is_alone_is_told() -> None:
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ([Unbiased()], "no numbers: give scores by label"),
-        ([Unbiased({"a": 1, "b": 2})], "'c'"),
-        ([Zeros([("a", "z")])], "'z'"),
-        ([OutcomeLeakage({"z": 0.5})], "'z'"),
-        ([Strata([["a", "b"]])], "'c'"),
-        ([Invariant(), Invariant()], "two constraints 'invariant'"),
+        ([Unbiased()], "no numbers: give scores by label"), ([Unbiased({"a": 1, "b": 2})], "'c'"),
+        ([Zeros([("a", "z")])], "'z'"), ([OutcomeLeakage({"z": 0.5})], "'z'"),
+        ([Strata([["a", "b"]])], "'c'"), ([Invariant(), Invariant()], "two constraints 'invariant'"),
         ([PML(1.0)], "is no constraint"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_meant_is_refused(constraints: Sequence[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(1.0), "hamming", constraints=constraints)

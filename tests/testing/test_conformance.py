@@ -40,28 +40,14 @@ from pmlopt.testing import ConformanceError, check_prior_set, check_requirement,
 
 PRIOR = Prior([0.4, 0.3, 0.2, 0.1])
 REQUIREMENTS: list[Requirement] = [
-    PML(0.7),
-    LDP(1.0),
-    LIP(0.5, 0.8),
-    MaximalLeakage(0.3),
-    ApproximatePML(0.3, 0.1),
-    RenyiPML(2, 0.4),
-    SibsonLeakage(2, 0.3),
-    SibsonLeakage(3.5, 0.3),
-    MaximalAlphaLeakage(2, 0.3),
-    MaximalAlphaLeakage(3.5, 0.3),
-    GuessLeakage(1, 0.3),
-    GuessLeakage(2, 0.2),
-    RenyiPML(1.5, 0.4),
-]
+    PML(0.7), LDP(1.0), LIP(0.5, 0.8), MaximalLeakage(0.3), ApproximatePML(0.3, 0.1), RenyiPML(2, 0.4),
+    SibsonLeakage(2, 0.3), SibsonLeakage(3.5, 0.3), MaximalAlphaLeakage(2, 0.3),
+    MaximalAlphaLeakage(3.5, 0.3), GuessLeakage(1, 0.3), GuessLeakage(2, 0.2), RenyiPML(1.5, 0.4),
+]  # fmt: skip
 SETS: list[PriorSet] = [
-    L1Ball(PRIOR, 0.15),
-    L1Ball(PRIOR, 0.5),
-    Box([0.2, 0.1, 0.1, 0.05], [0.6, 0.5, 0.4, 0.3]),
-    MinimumMass(4, 0.05),
-    ConvexHull([[0.4, 0.3, 0.2, 0.1], [0.25] * 4]),
-    AllPriors(4),
-]
+    L1Ball(PRIOR, 0.15), L1Ball(PRIOR, 0.5), Box([0.2, 0.1, 0.1, 0.05], [0.6, 0.5, 0.4, 0.3]),
+    MinimumMass(4, 0.05), ConvexHull([[0.4, 0.3, 0.2, 0.1], [0.25] * 4]), AllPriors(4),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda r: r.name)

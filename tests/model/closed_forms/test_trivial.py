@@ -63,15 +63,10 @@ SKEWED, EVEN, PAIR = Prior([0.5, 0.3, 0.2]), Prior.uniform(4), Prior([0.6, 0.4])
 @pytest.mark.parametrize(
     ("prior", "privacy", "names"),
     [
-        (PAIR, PML(0.3), ["binary", "high_privacy"]),
-        (PAIR, PML(0.8), ["binary"]),
-        (SKEWED, PML(0.2), ["high_privacy"]),
-        (SKEWED, PML(0.5), []),
-        (EVEN, PML(0.5), ["uniform"]),
-        (EVEN, MaximalLeakage(0.5), ["uniform"]),
-        (SKEWED, MaximalLeakage(0.5), []),
-        (SKEWED, LDP(0.5), ["randomized_response"]),
-        (SKEWED, LIP(0.5, 0.5), []),
+        (PAIR, PML(0.3), ["binary", "high_privacy"]), (PAIR, PML(0.8), ["binary"]),
+        (SKEWED, PML(0.2), ["high_privacy"]), (SKEWED, PML(0.5), []), (EVEN, PML(0.5), ["uniform"]),
+        (EVEN, MaximalLeakage(0.5), ["uniform"]), (SKEWED, MaximalLeakage(0.5), []),
+        (SKEWED, LDP(0.5), ["randomized_response"]), (SKEWED, LIP(0.5, 0.5), []),
         (SKEWED, ApproximatePML(0.5, 0.1), []),
         (SKEWED, PML(0.5, over=AllPriors(3)), ["randomized_response"]),
         (SKEWED, PML(0.5, over=MinimumMass(3, 0.1)), []),
@@ -79,7 +74,7 @@ SKEWED, EVEN, PAIR = Prior([0.5, 0.3, 0.2]), Prior.uniform(4), Prior([0.6, 0.4])
         (PAIR, PML(0.3, over=L1Ball(PAIR, 0.2)), ["robust_binary"]),
         (PAIR, PML(0.3, over=AllPriors(2)), ["robust_binary", "randomized_response"]),
     ],
-)
+)  # fmt: skip
 def test_candidates_meet_the_requirement(prior: Prior, privacy: Requirement, names: list[str]) -> None:
     found = dict(forms(prior, privacy))
     assert list(found) == names

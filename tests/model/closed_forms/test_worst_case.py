@@ -88,18 +88,14 @@ def test_orders_rank_as_the_utilities_do(utilities: list[list[int]]) -> None:
     [
         ([[1, 2], [2, 3]], 1, "entry 3 at row 1, column 1: give ranks from 1 to 2"),
         ([[1, 2], [2, 0]], 1, "entry 0 at row 1, column 1"),
-        ([[1, 1.5]], 1, r"entry 1\.5 at row 0, column 1"),
-        ([[1, math.nan]], 1, "nan"),
-        ([1, 2], 1, "2 dimension"),
-        ([[1, 2], [2, 1]], 3, "threshold 3 is above the number of outputs, 2"),
+        ([[1, 1.5]], 1, r"entry 1\.5 at row 0, column 1"), ([[1, math.nan]], 1, "nan"),
+        ([1, 2], 1, "2 dimension"), ([[1, 2], [2, 1]], 3, "threshold 3 is above the number of outputs, 2"),
         ([[1, 2], [2, 1]], 0, "whole number of at least 1"),
-        ([[1, 2], [2, 1]], -1, "whole number of at least 1"),
-        ([[1, 2], [2, 1]], 1.5, "whole number"),
-        ([[1, 2], [2, 1]], True, "must be a number"),
-        ([[1, 2], [2, 1]], "2", "must be a number"),
+        ([[1, 2], [2, 1]], -1, "whole number of at least 1"), ([[1, 2], [2, 1]], 1.5, "whole number"),
+        ([[1, 2], [2, 1]], True, "must be a number"), ([[1, 2], [2, 1]], "2", "must be a number"),
         ([[1, 2], [1, 1]], 2, "row 1 of the order has no rank of 2 or more"),
     ],
-)
+)  # fmt: skip
 def test_orders_and_thresholds_that_cannot_be_meant_are_refused(
     order: Any, threshold: Any, message: str
 ) -> None:

@@ -221,13 +221,9 @@ def by_hand(rules: list[cp.Constraint], mechanism: cp.Variable) -> cp.Problem:
 
 
 REQUIREMENTS = (
-    PML(0.5),
-    LDP(0.5),
-    LIP(0.3, 0.4),
-    MaximalLeakage(0.4),
-    MetricPrivacy(0.3, lambda x, y: abs(x - y)),
+    PML(0.5), LDP(0.5), LIP(0.3, 0.4), MaximalLeakage(0.4), MetricPrivacy(0.3, lambda x, y: abs(x - y)),
     PML(0.9) & LDP(1.1),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize("privacy", REQUIREMENTS, ids=str)

@@ -281,9 +281,6 @@ def test_the_optimum_is_that_of_the_dense_program(seed: int) -> None:
     assert sign * result.bound >= best - 1e-9
 
 
-# ---------------------------------------------------------------- twins
-
-
 @settings(max_examples=40, deadline=None)
 @given(case=oracles.cases(), epsilon=st.floats(0.0, 3.0), zeros=st.none() | st.integers(0, 2**32 - 1))
 def test_constraint_number_and_excess_agree_just_inside_and_outside(

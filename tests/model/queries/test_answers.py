@@ -177,16 +177,10 @@ class TestLevel:
 
 
 HARD: list[Query] = [
-    ModularSum(4, 2),
-    ModularSum(7, 5, 3),
-    Weight(40),
-    Quadratic(30),
-    Explicit([[0, 1e6], [1e-6, 3]]),
-    Explicit([-1e300, 0.0, 1e300]),
-    Explicit([0.1, 0.1 + 2**-56]),
-    Weight(3, lambda w: Fraction(w, 7)),
+    ModularSum(4, 2), ModularSum(7, 5, 3), Weight(40), Quadratic(30), Explicit([[0, 1e6], [1e-6, 3]]),
+    Explicit([-1e300, 0.0, 1e300]), Explicit([0.1, 0.1 + 2**-56]), Weight(3, lambda w: Fraction(w, 7)),
     Explicit([True, False]),
-]
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("query", HARD)

@@ -158,9 +158,6 @@ def test_a_set_is_vacuous_iff_its_columns_are_those_of_ldp() -> None:
         assert one.least_mean(np.eye(3)).tolist() == [0.0, 0.0, 0.0]
 
 
-# ---------------------------------------------------------------- the search and its bound
-
-
 @pytest.mark.parametrize(("name", "kind"), list(zip(KERNELS, KINDS, strict=True)))
 def test_what_the_search_proves_is_above_every_column(
     name: str, kind: str, monkeypatch: pytest.MonkeyPatch

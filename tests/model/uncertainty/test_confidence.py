@@ -34,8 +34,6 @@ from pmlopt.model.uncertainty import (
 
 DELTAS = st.sampled_from([1e-12, 1e-5, 0.01, 0.1, 0.5, 0.999])
 
-# ---------------------------------------------------------------- Weissman's radius
-
 
 @given(st.sampled_from([1, 10**6, 10**9]), st.sampled_from([2, 3, 20, 200]), DELTAS, st.floats(1e-6, 0.5))
 @MODEST
@@ -137,13 +135,11 @@ def test_rare_letters_in_large_samples_have_the_tails_of_poisson(draws: int, see
 @pytest.mark.parametrize(
     ("seen", "draws", "delta"),
     [
-        (14223335882822, 99061052907407, 1.76e-9),
-        (10**14, 10**15, 2e-6),
-        (511888840548315, 559593366202937, 4e-11),
-        (189128771561421, 841763576292978, 2e-6),
+        (14223335882822, 99061052907407, 1.76e-9), (10**14, 10**15, 2e-6),
+        (511888840548315, 559593366202937, 4e-11), (189128771561421, 841763576292978, 2e-6),
         (10**17, 10**19, 1e-3),
     ],
-)
+)  # fmt: skip
 def test_intervals_of_huge_samples_are_no_narrower_than_the_normal_ones(
     seen: int, draws: int, delta: float
 ) -> None:
@@ -160,9 +156,6 @@ def test_intervals_hold_the_frequencies_at_any_size(counts: list[int], delta: fl
     shares = np.array([count / sum(counts) for count in counts])
     assert (found.lower <= shares).all()
     assert (shares <= found.upper).all()
-
-
-# ---------------------------------------------------------------- letters that were not seen
 
 
 def test_a_letter_that_was_not_seen_has_a_share_from_zero_on() -> None:
@@ -190,8 +183,6 @@ def test_what_is_no_sample_or_too_large_is_refused() -> None:
         assert weissman_radius(largest, size, 0.1, kappa=1e-300) > 0
         refused(PrivacyError, weissman_radius, "number of samples is too large", (10**5000, size, 0.1))
 
-
-# ---------------------------------------------------------------- promises on simulated samples
 
 TRUTH = [0.4, 0.25, 0.2, 0.15]
 DELTA = 0.1

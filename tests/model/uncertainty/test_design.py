@@ -181,9 +181,6 @@ def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: fl
     assert result.value >= value(p, LDP(0.5), utility) - 1e-9
 
 
-# ---------------------------------------------------------------- sub-convex utilities
-
-
 @pytest.mark.parametrize("name", SUBCONVEX)
 @pytest.mark.parametrize("kind", KINDS)
 def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: str) -> None:
@@ -202,12 +199,11 @@ def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: 
 @pytest.mark.parametrize(
     ("one", "number"),
     [
-        (L1Ball(np.full(12, 1 / 12), 0.5), 3**12),
-        (Box(np.full(12, 0.01), np.full(12, 0.5)), 3**12),
+        (L1Ball(np.full(12, 1 / 12), 0.5), 3**12), (Box(np.full(12, 0.01), np.full(12, 0.5)), 3**12),
         (MinimumMass(16, 0.01), 9 * 2**16),
         (ConvexHull(np.random.default_rng(15).dirichlet(np.ones(12), 4)), None),
     ],
-)
+)  # fmt: skip
 def test_too_many_columns_for_a_function_are_refused_by_their_number(
     one: PriorSet, number: int | None
 ) -> None:

@@ -61,11 +61,10 @@ def test_the_failure_bound_and_the_level_with_confidence_are_their_formulas(
 @pytest.mark.parametrize(
     ("size", "epsilon", "target", "delta"),
     [
-        (37, 3.888186928539637, 3.8883304979156774, 2.694056577722661e-11),
-        (2, 300.0, 301.0, 0.1),
+        (37, 3.888186928539637, 3.8883304979156774, 2.694056577722661e-11), (2, 300.0, 301.0, 0.1),
         (5, 0.1, 0.1 + 1e-9, 1e-300),
     ],
-)
+)  # fmt: skip
 def test_the_samples_needed_keep_the_promise_in_floats(
     size: int, epsilon: float, target: float, delta: float
 ) -> None:
@@ -100,8 +99,6 @@ def test_the_promise_is_kept() -> None:
         failures += leakage_level(truth, mechanism) > promised
     assert failures <= binom.ppf(1 - 1e-6, runs, delta)
 
-
-# ---------------------------------------------------------------- refusals
 
 CALLS: list[Callable[..., float]] = [
     lambda size=3, epsilon=0.5, target=0.6, delta=0.1, **known:

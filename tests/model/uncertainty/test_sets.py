@@ -102,9 +102,6 @@ def test_past_its_range_proposition_2_is_needlessly_strict() -> None:
     assert p @ column - (column.max() - column.min()) < 0
 
 
-# ---------------------------------------------------------------- members
-
-
 @settings(max_examples=30, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS))
 def test_mixtures_of_corners_are_in_the_set_and_laws_outside_are_not(seed: int, kind: str) -> None:
@@ -130,9 +127,6 @@ def test_priors_a_hair_outside_are_not_in_the_set() -> None:
     assert not any(one.contains(barely) for one in sets)
 
 
-# ---------------------------------------------------------------- sets that are one
-
-
 def test_sets_that_hold_the_same_priors_have_the_same_least_means() -> None:
     p, q, zeros, ones = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.6, 0.4]), np.zeros(4), np.ones(4)
     every, pairs = AllPriors(4), [[0.75, 0.25], [0.45, 0.55]]
@@ -150,9 +144,6 @@ def test_sets_that_hold_the_same_priors_have_the_same_least_means() -> None:
     counts, floats = Prior.from_counts({"a": 1, "b": 2}), Prior([1 / 3, 2 / 3], labels=["a", "b"])
     assert L1Ball(counts, 0.1) != L1Ball(floats, 0.1)
     assert plain(L1Ball(counts, 0.1))["center"]["counts"] == [1, 2]
-
-
-# ---------------------------------------------------------------- the ends of the ranges
 
 
 @pytest.mark.parametrize("radius", [1e-9, 4e-9, 1e-3, 1.0])
@@ -216,8 +207,6 @@ def test_a_design_over_a_ball_of_raw_counts_takes_any_prior_on_the_letters(epsil
     ldp = solve(design(guess, PML(epsilon, over=AllPriors(3)), ExpectedGain(np.eye(3)))).value
     assert solve(design(guess, PML(epsilon, over=over), ExpectedGain(np.eye(3)))).value >= ldp - 1e-9
 
-
-# ---------------------------------------------------------------- refusals
 
 SIZES = [0, -1, 2.5, math.nan, "three"]
 DELTAS = [0, 1, -0.1, 1.5, math.nan, math.inf, "small"]

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refused
 
 from pmlopt import PML, EstimationError, ExpectedGain, ExpectedLoss, MutualInformation, design, solve
 from pmlopt.core.records import Context, plain, read
@@ -31,23 +32,13 @@ from pmlopt.model.utility.estimation_error import workload_rows
 from pmlopt.programs.least_leakage.program import least_leakage
 
 UTILITIES = [
-    ExpectedLoss(hamming),
-    ExpectedGain(match),
-    ExpectedGain([[1, 0], [0, 2]]),
-    ExpectedLoss({"a": {"u": 1, "v": 2}, "b": {"u": 0, "v": 4}}),
-    CoordinateLoss(absolute),
-    CoordinateGain([[1.0, 0.0], [0.0, 1.0]]),
-    DisplacementLoss([0, 1, 1]),
-    SumOfParts(CoordinateLoss(hamming), DisplacementLoss([0, 1])),
-    EstimationError(),
-    EstimationError("prefix"),
-    EstimationError({"a": 1.0, "b": 2.0}),
-    EstimationError(criterion="D"),
-    DistanceLoss(),
-    DistanceLoss(np.square),
-    GuessingProbability(),
-    MutualInformation(),
-]
+    ExpectedLoss(hamming), ExpectedGain(match), ExpectedGain([[1, 0], [0, 2]]),
+    ExpectedLoss({"a": {"u": 1, "v": 2}, "b": {"u": 0, "v": 4}}), CoordinateLoss(absolute),
+    CoordinateGain([[1.0, 0.0], [0.0, 1.0]]), DisplacementLoss([0, 1, 1]),
+    SumOfParts(CoordinateLoss(hamming), DisplacementLoss([0, 1])), EstimationError(),
+    EstimationError("prefix"), EstimationError({"a": 1.0, "b": 2.0}), EstimationError(criterion="D"),
+    DistanceLoss(), DistanceLoss(np.square), GuessingProbability(), MutualInformation(),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("utility", UTILITIES, ids=lambda one: type(one).__name__)
@@ -71,23 +62,17 @@ def test_designs_take_utilities_by_name_and_a_function_is_a_loss() -> None:
     assert solve(floor).value == pytest.approx(np.log(1.5), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("haming", "did you mean 'hamming'"),
-        ("mutual-info", "did you mean 'mutual-information'"),
-        ("estimation-error:prefixes", "'prefixes' is not known"),
-        ("zzz", "use hamming, absolute"),
-        (MutualInformation, r"call it, MutualInformation\(\.\.\.\)"),
-        ([[0.0, 1.0], [1.0, 0.0]], r"ExpectedLoss\(\.\.\.\) of a matrix"),
-        (None, "the utility is None"),
-    ],
-)
-def test_what_is_no_utility_is_refused_with_what_is_near(given: Any, message: str) -> None:
-    with pytest.raises(UtilityError, match=message):
-        design([0.5, 0.5], PML(0.5), given)
-    with pytest.raises(UtilityError):
-        least_leakage([0.5, 0.5], given, expected=0.5)
+def test_what_is_no_utility_is_refused_with_what_is_near() -> None:
+    said: list[tuple[str, Any]] = [
+        ("did you mean 'hamming'", "haming"), ("did you mean 'mutual-information'", "mutual-info"),
+        ("'prefixes' is not known", "estimation-error:prefixes"), ("use hamming, absolute", "zzz"),
+        (r"call it, MutualInformation\(\.\.\.\)", MutualInformation), ("the utility is None", None),
+        (r"ExpectedLoss\(\.\.\.\) of a matrix", [[0.0, 1.0], [1.0, 0.0]]),
+    ]  # fmt: skip
+    for message, given in said:
+        refused(UtilityError, design, message, ([0.5, 0.5], PML(0.5), given))
+        with pytest.raises(UtilityError):
+            least_leakage([0.5, 0.5], given, expected=0.5)
 
 
 def test_an_information_of_another_module_has_its_name() -> None:

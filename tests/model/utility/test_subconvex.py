@@ -97,29 +97,23 @@ def refusal(function: Function) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda v, p: float("nan") if v[1] == 0 else float(v.max()), "is nan on"),
-        (lambda v, p: math.inf, "is inf"),
-        (lambda v, p: -math.inf, "is -inf"),
-        (lambda v, p: [][3], "IndexError"),
-        (lambda v, p: None, "fails on"),
-        (lambda v, p: "far", "fails on"),
-        (lambda v, p: np.zeros(3), "fails on"),
-        (lambda v, p: 1j, "fails on"),
-        (lambda v, p: 1.0, "not homogeneous"),
-        (lambda v, p: np.sqrt(v).sum() ** 2, "not convex"),
-        (lambda v, p: v.min(), "not convex"),
-        (lambda v, p: -v.max(), "not convex"),
-    ],
-)
-def test_what_is_no_sub_convex_number_is_refused_with_the_column(function: Function, words: str) -> None:
-    message = refusal(function)
-    assert words in message
-    column = shown_column(message)
-    assert len(column) == 3
-    assert "nan" not in words or column[1] == 0
+WRONG: list[tuple[str, Function]] = [
+    ("is nan on", lambda v, p: float("nan") if v[1] == 0 else float(v.max())),
+    ("is inf", lambda v, p: math.inf), ("is -inf", lambda v, p: -math.inf),
+    ("IndexError", lambda v, p: [][3]), ("fails on", lambda v, p: None), ("fails on", lambda v, p: "far"),
+    ("fails on", lambda v, p: np.zeros(3)), ("fails on", lambda v, p: 1j),
+    ("not homogeneous", lambda v, p: 1.0), ("not convex", lambda v, p: np.sqrt(v).sum() ** 2),
+    ("not convex", lambda v, p: v.min()), ("not convex", lambda v, p: -v.max()),
+]  # fmt: skip
+
+
+def test_what_is_no_sub_convex_number_is_refused_with_the_column() -> None:
+    for words, function in WRONG:
+        message = refusal(function)
+        assert words in message
+        column = shown_column(message)
+        assert len(column) == 3
+        assert "nan" not in words or column[1] == 0
 
 
 def test_what_is_not_homogeneous_or_not_convex_is_shown_with_its_numbers() -> None:
@@ -194,16 +188,12 @@ def test_values_are_those_of_the_definitions(make: Make, pair: tuple[FloatArray,
     assert still == 0.0 if make is MutualInformation else still == pytest.approx(0.0, abs=1e-14)
 
 
-@given(pairs())
-@MODEST
-def test_guessing_is_right_as_often_as_the_likeliest_letter(pair: tuple[FloatArray, FloatArray]) -> None:
-    joint = (pair[0][:, None] * pair[1]).T.tolist()
-    assert GuessingProbability().value(*pair) == pytest.approx(math.fsum(map(max, joint)), abs=1e-13)
-
-
 @given(pair=pairs())
 @MODEST
-def test_the_divergences_keep_their_order(pair: tuple[FloatArray, FloatArray]) -> None:
+def test_the_divergences_keep_their_order_and_generators_may_be_ones_own(
+    pair: tuple[FloatArray, FloatArray],
+) -> None:
+    prior, matrix = pair
     variation, square, hellinger, information = (
         make().value(*pair) for make in (TotalVariation, ChiSquare, Hellinger, MutualInformation)
     )
@@ -214,42 +204,28 @@ def test_the_divergences_keep_their_order(pair: tuple[FloatArray, FloatArray]) -
     assert 2 * variation**2 <= information + 1e-14  # Pinsker
     assert hellinger <= information + 1e-13
     assert information <= math.log1p(square) + 1e-9
-
-
-@given(pair=pairs())
-@MODEST
-def test_a_generator_of_ones_own(pair: tuple[FloatArray, FloatArray]) -> None:
-    prior, matrix = pair
-    square = FInformation(lambda lift: lift**2 - 1)  # differs by a multiple of t - 1, whose mean is 0
-    assert square.value(*pair) == pytest.approx(defined(ChiSquare, *pair), rel=1e-9, abs=1e-12)
+    same = FInformation(lambda lift: lift**2 - 1)  # differs by a multiple of t - 1, whose mean is 0
+    assert same.value(*pair) == pytest.approx(defined(ChiSquare, *pair), rel=1e-9, abs=1e-12)
     plain = FInformation(lambda t: np.where(t > 0, t * np.log(np.where(t > 0, t, 1.0)), 0.0))
     assert plain.value(*pair) == pytest.approx(mutual_information(prior, matrix), rel=1e-9, abs=1e-12)
     assert FInformation(lambda t: 1 - t).value(*pair) == pytest.approx(0.0, abs=1e-12)
+    joint = (prior[:, None] * matrix).T.tolist()  # guesses are right as often as the likeliest letter
+    assert GuessingProbability().value(*pair) == pytest.approx(math.fsum(map(max, joint)), abs=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("generator", "words"),
-    [
-        (lambda t: t**2, "is 1 at 1, and must be 0"),
-        (lambda t: t - 0.999, "must be 0"),
-        (lambda t: -((t - 1) ** 2), "not convex"),
-        (lambda t: np.sqrt(t) - 1, "not convex"),
-        (lambda t: np.minimum(abs(t - 1), 5.0), "not convex near"),
-        (lambda t: np.where(t == 0, np.nan, t - 1), "is nan at 0"),
-        (lambda t: np.where(t > 50, np.inf, t - 1), "is inf at"),
-        (lambda t: (t - 1)[:3], "shape"),
-        (lambda t: np.stack([t - 1, t - 1]), "generator of f-information"),
-        (lambda t: 1 / 0, "ZeroDivisionError"),
-        (lambda t: math.log(t), "fails on an array"),
-        (lambda t: None, "generator of f-information"),
-        (lambda t: 0.0, "generator of f-information"),
-        (lambda t: "far", "fails on an array"),
-        (7, "generator of f-information"),
-    ],
-)
-def test_what_is_no_generator_is_refused(generator: Any, words: str) -> None:
-    with pytest.raises(UtilityError, match=words):
-        FInformation(generator)
+def test_what_is_no_generator_is_refused() -> None:
+    said: list[tuple[str, Any]] = [
+        ("is 1 at 1, and must be 0", lambda t: t**2), ("must be 0", lambda t: t - 0.999),
+        ("not convex", lambda t: -((t - 1) ** 2)), ("not convex", lambda t: np.sqrt(t) - 1),
+        ("not convex near", lambda t: np.minimum(abs(t - 1), 5.0)), ("shape", lambda t: (t - 1)[:3]),
+        ("is nan at 0", lambda t: np.where(t == 0, np.nan, t - 1)), ("ZeroDivisionError", lambda t: 1 / 0),
+        ("is inf at", lambda t: np.where(t > 50, np.inf, t - 1)),
+        ("fails on an array", lambda t: math.log(t)), ("fails on an array", lambda t: "far"),
+        *(("generator of f-information", one) for one in (
+            lambda t: np.stack([t - 1, t - 1]), lambda t: None, lambda t: 0.0, 7)),
+    ]  # fmt: skip
+    for words, generator in said:
+        refused(UtilityError, FInformation, words, (generator,))
 
 
 def test_a_generator_that_fails_past_the_probes_is_refused_on_the_column() -> None:
