@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
+from documents import ROOT, module
 
-ROOT = Path(__file__).parents[1]
 PAPER_CODE = re.compile(r"\b(?:EMP|HIST|ENT|WCU|ENV|EXT)\b")
 """The abbreviations by which the code once cited its papers."""
 
@@ -27,17 +26,7 @@ def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def citations() -> ModuleType:
-    """The module docs/citations.py, which belongs to no package."""
-    spec = importlib.util.spec_from_file_location("citations", ROOT / "docs" / "citations.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-CITATIONS = citations()
+CITATIONS = module("citations")
 WORKS = CITATIONS.entries(CITATIONS.REFERENCES.read_text("utf-8"))
 
 

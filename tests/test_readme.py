@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from documents import ROOT
 
 from pmlopt import LDP, PML, ExpectedLoss, Mechanism, closed_forms, design, solve
 from pmlopt.library import find
 from pmlopt.model.utility import absolute
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 import pytest
+from documents import ROOT
 
-ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "theorems.md"
 
 

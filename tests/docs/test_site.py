@@ -2,37 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from documents import ROOT, blocks, commands
+from documents import ROOT, blocks, commands, module
 from markdown import Markdown
 from refusals import refused
 
 import pmlopt
 
-
-def hook(name: str) -> ModuleType:
-    """A module of docs/hooks, which belongs to no package."""
-    folders = [str(ROOT / "docs" / "hooks"), str(ROOT / "docs")]
-    sys.path[:0] = folders
-    try:
-        return importlib.import_module(name)
-    finally:
-        del sys.path[: len(folders)]
-
-
-notation = hook("notation")
-public_names = hook("public_names")
-check = hook("check")
-mathematics = hook("mathematics")
-ranking = hook("ranking")
-notebooks = hook("notebooks")
+notation, public_names, check, mathematics, ranking, notebooks = map(
+    module, ("notation", "public_names", "check", "mathematics", "ranking", "notebooks")
+)
 
 
 @pytest.mark.parametrize(

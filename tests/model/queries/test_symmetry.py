@@ -154,26 +154,25 @@ class TestOrbits:
         assert_orbits(query, None)
         assert len(orbits(query).values) == len(orbits(Explicit(query.table())).values)
 
-    def test_thirteen_ternary_records(self) -> None:
-        """Their 3^13 datasets are not listed: 14 numbers of odd letters, binomial with 1/3."""
+    def test_known_classes(self) -> None:
+        # of thirteen ternary records the 3^13 datasets are not listed: 14 numbers of odd letters, binomial
         found = orbits(ModularSum(13, 2, letters=3))
         odd = np.arange(14)
         assert found.values.tolist() == (odd % 2).tolist()
         law = [math.comb(13, w) * 2 ** (13 - w) / 3**13 for w in range(14)]
         assert found.masses == pytest.approx(law, rel=1e-12)
 
-    def test_a_function_that_is_the_same_for_w_and_n_minus_w(self) -> None:
+        # a function that is the same for w and n - w
         found = orbits(Weight(7, lambda w: abs(2 * w - 7) > 3))
         assert found.values.tolist() == [1, 1, 0, 0]
         assert found.masses == pytest.approx(np.array([1, 7, 21, 35]) / 64)
 
-    @pytest.mark.parametrize("table", [[[0, 1], [1, 0]], np.indices((3, 3)).sum(axis=0) % 3])
-    def test_relabellings_of_two_records_at_a_time(self, table: Any) -> None:
-        """A parity or a sum modulo 3 as a table: the values, in their order."""
-        query = Explicit(table)
-        found = orbits(query)
-        assert found.query is query
-        assert found.values.tolist() == list(range(len(query.values)))
+        # relabellings of two records at a time: of a parity or a sum modulo 3 the values, in their order
+        for table in ([[0, 1], [1, 0]], np.indices((3, 3)).sum(axis=0) % 3):
+            query = Explicit(table)
+            found = orbits(query)
+            assert found.query is query
+            assert found.values.tolist() == list(range(len(query.values)))
 
     @pytest.mark.parametrize("query", [ModularSum(10_000, 2), ModularSum(10_000, 3), Weight(200)])
     def test_many_records(self, query: Query) -> None:

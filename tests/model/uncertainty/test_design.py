@@ -149,26 +149,21 @@ def test_a_ball_is_between_pml_and_ldp(name: str) -> None:
 # ---------------------------------------------------------------- the ends of the ranges
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
-def test_at_level_zero_nothing_is_told(kind: str, utility: AnyUtility) -> None:
-    case = random_set(kind, np.random.default_rng(9), 3)
-    result = designed(case, 0.0, utility)
-    assert result.level == 0
-    nothing = float(case.p.max()) if isinstance(utility, ExpectedGain) else 0.0
-    assert result.value == pytest.approx(nothing, abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    "one", [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), ConvexHull([[1.0]])]
-)
-def test_on_one_letter_there_is_nothing_to_tell(one: PriorSet) -> None:
-    gains = solve(design([1.0], PML(0.3, over=one), ExpectedGain([[1.0, 3.0, 2.0]])))
-    assert gains.value == 3
-    assert gains.level == 0
-    told = solve(design([1.0], PML(0.3, over=one), MutualInformation()))
-    assert told.value == pytest.approx(0, abs=1e-15)
-    assert told.certificate.verify()
+def test_at_level_zero_or_on_one_letter_nothing_is_told(utility: AnyUtility) -> None:
+    for kind in KINDS:
+        case = random_set(kind, np.random.default_rng(9), 3)
+        result = designed(case, 0.0, utility)
+        assert result.level == 0
+        nothing = float(case.p.max()) if isinstance(utility, ExpectedGain) else 0.0
+        assert result.value == pytest.approx(nothing, abs=1e-9)
+    alone: list[PriorSet] = [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0])]
+    for over in (*alone, ConvexHull([[1.0]])):
+        own = ExpectedGain([[1.0, 3.0, 2.0]]) if isinstance(utility, ExpectedGain) else utility
+        result = solve(design([1.0], PML(0.3, over=over), own))
+        assert result.value == pytest.approx(3 if own is not utility else 0, abs=1e-15)
+        assert result.level == 0
+        assert result.certificate.verify()
 
 
 @pytest.mark.parametrize("radius", [1e-10, 1.0])

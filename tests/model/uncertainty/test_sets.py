@@ -94,9 +94,7 @@ def test_small_balls_have_the_form_of_proposition_2(p: FloatArray, share: float)
     matrix = random_matrix(np.random.default_rng(len(p)), len(p), 4)
     printed = p @ matrix - radius / 2 * (matrix.max(axis=0) - matrix.min(axis=0))
     assert L1Ball(p, radius).least_mean(matrix) == pytest.approx(printed, abs=1e-14)
-
-
-def test_past_its_range_proposition_2_is_needlessly_strict() -> None:
+    # past its range it is needlessly strict
     p, column = np.array([0.5, 0.3, 0.2]), np.array([0.0, 1.0, 2.0])
     assert L1Ball(p, 2.0).least_mean(column[:, None]) == pytest.approx([0.0])
     assert p @ column - (column.max() - column.min()) < 0
@@ -123,8 +121,7 @@ def test_priors_a_hair_outside_are_not_in_the_set() -> None:
     half = [0.5, 0.5]
     sets = [L1Ball(half, 0.0), MinimumMass(2, 0.5), ConvexHull([half]), Box(half, half)]
     assert all(one.contains(inside) and not one.contains(outside) for one in sets)
-    barely = [0.5 + 1e-11, 0.5 - 1e-11]
-    assert not any(one.contains(barely) for one in sets)
+    assert not any(one.contains([0.5 + 1e-11, 0.5 - 1e-11]) for one in sets)
 
 
 def test_sets_that_hold_the_same_priors_have_the_same_least_means() -> None:
