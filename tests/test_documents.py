@@ -35,6 +35,7 @@ from pmlopt import Mechanism, queries
 from pmlopt.cli import main
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+TRANSCRIPTS = ROOT / "docs" / "transcripts.md"
 LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r")
 PYTHON = {page: [block for block in blocks(page.read_text()) if block.language == "python"] for page in PAGES}
 SHELL = {page: [block for block in blocks(page.read_text()) if block.language == "text"] for page in PAGES}
@@ -83,30 +84,38 @@ def test_the_readme_writes_its_mechanism(tmp_path: Path, monkeypatch: pytest.Mon
     assert Mechanism.load("mechanism.csv").inputs == (1, 2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(commands(block) for block in SHELL[page])], ids=named
-)
+def typed(line: str) -> list[str]:
+    """A command line without its comment."""
+    return shlex.split(line, comments=True)
+
+
+TOLD = [typed(line) for line in re.findall(r"^\$ (pmlopt .*)$", TRANSCRIPTS.read_text(), re.MULTILINE)]
+"""The commands that `docs/test_transcripts.py` runs line by line."""
+
+
+def to_run(page: Path) -> list[str]:
+    """The commands of a page, unless all of them are run elsewhere."""
+    lines = [line for block in SHELL[page] if block.reason is None for line in commands(block)]
+    return [] if all(typed(line) in TOLD for line in lines) else lines
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)], ids=named)
 def test_the_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_inputs()
-    own = "pmlopt example people.csv"
-    if any(line.startswith(own) for block in SHELL[page] for line in commands(block)):
+    if any(line.startswith("pmlopt example people.csv") for line in to_run(page)):
         Path("people.csv").unlink()
-    for block in SHELL[page]:
-        if block.reason is not None:
-            continue
-        for line in commands(block):
-            if line.startswith("printf "):
-                path, text = printed_file(line)
-                path.write_text(text)
-            else:
-                run(line)
+    for line in to_run(page):
+        if line.startswith("printf "):
+            path, text = printed_file(line)
+            path.write_text(text)
+        else:
+            run(line)
 
 
 def run(line: str) -> None:
     """Run one command line of pmlopt."""
-    arguments = shlex.split(line, comments=True)[1:]
-    done = CliRunner().invoke(main, arguments)
+    done = CliRunner().invoke(main, typed(line)[1:])
     assert done.exit_code == 0, f"{line}\n{done.output}"
 
 
