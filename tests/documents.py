@@ -1,12 +1,15 @@
-"""The code blocks of a markdown page."""
+"""The code blocks of a markdown page, and the modules beside the pages."""
 
 from __future__ import annotations
 
 import ast
+import importlib
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 _FENCE = re.compile(
     r"(?:^<!--\s*not run:\s*(?P<reason>[^\n]*?)\s*-->\n+)?^```(?P<language>\w*)\n(?P<code>.*?)^```$",
@@ -33,6 +36,16 @@ class Block:
     code: str
     line: int
     reason: str | None
+
+
+def module(name: str) -> ModuleType:
+    """A module of docs or docs/hooks, which belongs to no package."""
+    folders = [str(ROOT / "docs" / "hooks"), str(ROOT / "docs")]
+    sys.path[:0] = folders
+    try:
+        return importlib.import_module(name)
+    finally:
+        del sys.path[: len(folders)]
 
 
 def blocks(page: str) -> list[Block]:

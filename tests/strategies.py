@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from pmlopt.core.arrays import FloatArray
 
-MODEST = settings(max_examples=30, deadline=None)
+MODEST = settings(max_examples=20, deadline=None)
 
 _WEIGHTS = st.one_of(st.floats(0.01, 1.0), st.integers(1, 4).map(float))
 _TINY = st.sampled_from([1e-9, 1e-6, 1e-4])

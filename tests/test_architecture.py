@@ -65,11 +65,8 @@ def named_modules(tree: ast.AST) -> Iterator[str]:
                 yield str(value)
 
 
-def test_the_map_names_every_room_once() -> None:
+def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
     assert sorted(rooms()) == sorted({room_of(path) for path in SOURCES} - {"__init__", "__main__"})
-
-
-def test_no_import_runs_up_the_map() -> None:
     order = {room: place for place, room in enumerate(rooms())}
     found = {
         (str(path.relative_to(PACKAGE)), module)
@@ -86,12 +83,8 @@ def test_imports_are_read_from_every_form() -> None:
         "import pmlopt.cli\nfrom pmlopt import library\n"
         "def f():\n    from pmlopt.solvers.highs import run\n    import_module('pmlopt.sweeps')\n"
     )
-    assert list(named_modules(ast.parse(source))) == [
-        "pmlopt.cli",
-        "pmlopt.library",
-        "pmlopt.solvers.highs",
-        "pmlopt.sweeps",
-    ]
+    named = ["pmlopt.cli", "pmlopt.library", "pmlopt.solvers.highs", "pmlopt.sweeps"]
+    assert list(named_modules(ast.parse(source))) == named
 
 
 def test_files_are_read_in_one_sitting() -> None:
@@ -234,25 +227,16 @@ def test_circles_are_found() -> None:
         "if TYPE_CHECKING:\n    from pmlopt.model.privacy import PML\n"
         "class C:\n    def f(self):\n        from pmlopt.cli import main\n"
     )
-    assert imported_files(statements(source, inside_functions=False)) == {
-        "errors.py",
-        "model/privacy/__init__.py",
-    }
+    outside = {"errors.py", "model/privacy/__init__.py"}
+    assert imported_files(statements(source, inside_functions=False)) == outside
     assert imported_files(statements(source, inside_functions=True)) == {"cli/__init__.py"}
 
-
-# ---------------------------------------------------------------- what is public
 
 PUBLIC_PACKAGES = (
     "closed_forms", "errors", "estimation", "measures", "noise", "plots", "privacy", "queries", "releases",
     "symmetry", "tables", "uncertainty", "utility",
 )  # fmt: skip
 """Reached as `pmlopt.noise` after `import pmlopt`."""
-
-
-def test_public_packages_are_reached_after_a_plain_import() -> None:
-    code = "import pmlopt\n" + "\n".join(f"pmlopt.{name}.__name__" for name in PUBLIC_PACKAGES)
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 KNOWN = """
@@ -266,8 +250,10 @@ assert {"sum-of-parts", "vertices", "quadratic", "circle"} <= set(known), known
 """
 
 
-def test_every_kind_is_known_to_whoever_has_its_base() -> None:
-    subprocess.run([sys.executable, "-c", KNOWN], check=True, capture_output=True)
+def test_public_packages_are_reached_and_every_kind_is_known_to_whoever_has_its_base() -> None:
+    plain = "import pmlopt\n" + "\n".join(f"pmlopt.{name}.__name__" for name in PUBLIC_PACKAGES)
+    for code in (plain, KNOWN):
+        subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_no_module_has_the_name_of_a_public_function() -> None:

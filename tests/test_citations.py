@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
+from documents import ROOT, module
 
-ROOT = Path(__file__).parents[1]
 PAPER_CODE = re.compile(r"\b(?:EMP|HIST|ENT|WCU|ENV|EXT)\b")
 """The abbreviations by which the code once cited its papers."""
 
@@ -27,40 +26,23 @@ def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
 
-def citations() -> ModuleType:
-    """The module docs/citations.py, which belongs to no package."""
-    spec = importlib.util.spec_from_file_location("citations", ROOT / "docs" / "citations.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-CITATIONS = citations()
+CITATIONS = module("citations")
 WORKS = CITATIONS.entries(CITATIONS.REFERENCES.read_text("utf-8"))
 
 
 def test_every_key_that_is_cited_resolves() -> None:
     cited = {key: named(path) for path in written() for key in CITATIONS.KEY.findall(path.read_text("utf-8"))}
     assert {key: path for key, path in cited.items() if key not in WORKS} == {}, "references.bib lacks these"
-
-
-def test_no_paper_is_cited_by_an_abbreviation() -> None:
     found = {named(path) for path in written() if PAPER_CODE.search(path.read_text("utf-8"))}
     assert found == set(), "cite the keys of references.bib instead"
 
 
-@pytest.mark.parametrize("key", WORKS)
-def test_an_entry_says_who_what_and_when_and_its_key_follows_from_it(key: str) -> None:
-    work = WORKS[key]
-    assert CITATIONS.KEY.fullmatch(key)
-    assert work["author"]
-    assert work["title"]
-    assert work["year"] in key
-
-
-def test_every_entry_is_read() -> None:
+def test_every_entry_is_read_says_who_what_and_when_and_its_key_follows_from_it() -> None:
+    for key, work in WORKS.items():
+        assert CITATIONS.KEY.fullmatch(key)
+        assert work["author"]
+        assert work["title"]
+        assert work["year"] in key
     source = CITATIONS.REFERENCES.read_text("utf-8")
     assert len(WORKS) == len(re.findall(r"^@", source, re.MULTILINE)) > 10
     fields = re.findall(r"^\s+\w+\s*=", source, re.MULTILINE)
@@ -72,12 +54,9 @@ def test_the_bibliography_is_that_of_the_references() -> None:
     assert page == CITATIONS.bibliography(CITATIONS.REFERENCES.read_text("utf-8")), "run docs/citations.py"
 
 
-def test_accents_of_tex_are_letters() -> None:
+def test_a_work_is_described_in_words_and_accents_of_tex_are_letters() -> None:
     assert CITATIONS.plain(r"{\v{S}}kori{\'c}, {R}\'enyi, Lopuha{\"a}") == "Škorić, Rényi, Lopuhaä"
     assert not re.search(r"[{}]", CITATIONS.bibliography(CITATIONS.REFERENCES.read_text("utf-8")))
-
-
-def test_a_work_is_described_in_words() -> None:
     source = (
         "@article{doe2020mean,\n  author = {Doe, Jane and Roe, Max},\n  title  = {Means},\n"
         "  journal = {Annals},\n  volume = {3},\n  number = {2},\n  pages = {5--9},\n  year = {2020},\n}"
@@ -100,17 +79,6 @@ def test_a_work_is_described_in_words() -> None:
     ],
 )
 def test_citations_become_links(text: str, linked: str) -> None:
-    class File:
-        src_uri = "noise.md"
-
-    class Page:
-        file = File()
-        url = "noise/"
-
-    assert CITATIONS.on_page_content(text, Page()) == linked
-
-
-@pytest.mark.parametrize(("url", "up"), [("", ""), ("noise/", "../"), ("gallery/noise/", "../../")])
-def test_a_citation_leads_to_the_bibliography_from_every_depth(url: str, up: str) -> None:
-    page = SimpleNamespace(url=url, file=SimpleNamespace(src_uri="page.md"))
-    assert f'"{up}bibliography/#doe2020mean"' in CITATIONS.on_page_content("[doe2020mean]", page)
+    for url, up in (("", ""), ("noise/", "../"), ("gallery/noise/", "../../")):
+        page = SimpleNamespace(url=url, file=SimpleNamespace(src_uri="page.md"))
+        assert CITATIONS.on_page_content(text, page) == linked.replace("../", up)

@@ -33,9 +33,9 @@ from documents import (
 import pmlopt
 from pmlopt import Mechanism, queries
 from pmlopt.cli import main
-from pmlopt.library import load
 
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
+TRANSCRIPTS = ROOT / "docs" / "transcripts.md"
 LANGUAGES = ("python", "bash", "text", "toml", "math", "console", "r")
 PYTHON = {page: [block for block in blocks(page.read_text()) if block.language == "python"] for page in PAGES}
 SHELL = {page: [block for block in blocks(page.read_text()) if block.language == "text"] for page in PAGES}
@@ -84,30 +84,38 @@ def test_the_readme_writes_its_mechanism(tmp_path: Path, monkeypatch: pytest.Mon
     assert Mechanism.load("mechanism.csv").inputs == (1, 2, 3, 4)
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PAGES if any(commands(block) for block in SHELL[page])], ids=named
-)
+def typed(line: str) -> list[str]:
+    """A command line without its comment."""
+    return shlex.split(line, comments=True)
+
+
+TOLD = [typed(line) for line in re.findall(r"^\$ (pmlopt .*)$", TRANSCRIPTS.read_text(), re.MULTILINE)]
+"""The commands that `docs/test_transcripts.py` runs line by line."""
+
+
+def to_run(page: Path) -> list[str]:
+    """The commands of a page, unless all of them are run elsewhere."""
+    lines = [line for block in SHELL[page] if block.reason is None for line in commands(block)]
+    return [] if all(typed(line) in TOLD for line in lines) else lines
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if to_run(page)], ids=named)
 def test_the_commands_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_inputs()
-    own = "pmlopt example people.csv"
-    if any(line.startswith(own) for block in SHELL[page] for line in commands(block)):
+    if any(line.startswith("pmlopt example people.csv") for line in to_run(page)):
         Path("people.csv").unlink()
-    for block in SHELL[page]:
-        if block.reason is not None:
-            continue
-        for line in commands(block):
-            if line.startswith("printf "):
-                path, text = printed_file(line)
-                path.write_text(text)
-            else:
-                run(line)
+    for line in to_run(page):
+        if line.startswith("printf "):
+            path, text = printed_file(line)
+            path.write_text(text)
+        else:
+            run(line)
 
 
 def run(line: str) -> None:
     """Run one command line of pmlopt."""
-    arguments = shlex.split(line, comments=True)[1:]
-    done = CliRunner().invoke(main, arguments)
+    done = CliRunner().invoke(main, typed(line)[1:])
     assert done.exit_code == 0, f"{line}\n{done.output}"
 
 
@@ -123,7 +131,7 @@ def write_inputs() -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_block_says_what_it_is(page: Path) -> None:
+def test_every_block_and_name_is_what_it_says(page: Path, tmp_path: Path) -> None:
     text = page.read_text()
     found = blocks(text)
     assert 2 * len(found) == len(re.findall(r"^\s*```", text, re.MULTILINE))
@@ -133,26 +141,16 @@ def test_every_block_says_what_it_is(page: Path) -> None:
         if block.language == "python":
             ast.parse(block.code)  # also where it is not run
         if block.language == "toml":
-            tomllib.loads(block.code)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=named)
-def test_whole_problem_files_on_a_page_agree(page: Path, tmp_path: Path) -> None:
-    for block in blocks(page.read_text()):
-        if block.language == "toml" and block.code.startswith("id = "):
-            path = tmp_path / f"{tomllib.loads(block.code)['id']}.toml"
-            path.write_text(block.code)
-            load(path)
-            run(f"pmlopt solve {path}")
-
-
-@pytest.mark.parametrize("page", [page for page in PAGES if page.name != "CHANGELOG.md"], ids=named)
-def test_names_and_files_are_there(page: Path) -> None:
-    text = page.read_text()
-    for path in re.findall(r"`((?:pmlopt|tests|benchmarks|problems|docs)/[\w./*-]+)`", text):
-        assert list(ROOT.glob(path)), path
-    for name in re.findall(r"`(pmlopt(?:\.\w+)+)`", text):
-        assert resolves(name), name
+            told = tomllib.loads(block.code)
+            if block.code.startswith("id = "):  # a whole problem file
+                path = tmp_path / f"{told['id']}.toml"
+                path.write_text(block.code)
+                run(f"pmlopt solve {path}")
+    if page.name != "CHANGELOG.md":
+        for name in re.findall(r"`((?:pmlopt|tests|benchmarks|problems|docs)/[\w./*-]+)`", text):
+            assert list(ROOT.glob(name)), name
+        for name in re.findall(r"`(pmlopt(?:\.\w+)+)`", text):
+            assert resolves(name), name
 
 
 def resolves(name: str) -> bool:
@@ -172,9 +170,6 @@ def test_blocks_are_read_with_their_reasons() -> None:
     ]
     assert commands(blocks(page)[1]) == ["pmlopt a"]
     assert printed_file("printf 'a,b\\n1,2\\n' > c.csv") == (Path("c.csv"), "a,b\n1,2\n")
-
-
-def test_a_page_of_one_script_is_known_by_its_first_line() -> None:
     assert script_name(blocks("```python\n# counting.py\nx = 1\n```\n")) == "counting.py"
     assert script_name(blocks("```python\nx = 1\n```\n")) is None
 
@@ -187,10 +182,9 @@ def test_a_page_of_one_script_is_known_by_its_first_line() -> None:
         ("0.34955 True", "0.34955 True: none leaks less by more", True),
         ("(0, 1, 2, 3) (4, 3)", "(0, 1, 2, 3) (4, 3): a row for each weight", True),
         ("(0, 1, 2, 3) (4, 4)", "(0, 1, 2, 3) (4, 3): a row for each weight", False),
-        ("11420", "11,420", True),
-        ("7.0", "of 10,000 log 2 = 6931.47", True),
+        ("11420", "11,420", True), ("7.0", "of 10,000 log 2 = 6931.47", True),
         ("[0.4861, 0.2406]", "[0.4861, 0.2407]", False),
     ],
-)
+)  # fmt: skip
 def test_what_a_comment_says_is_what_is_printed(printed: str, comment: str, holds: bool) -> None:
     assert says(comment, printed) is holds

@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 import pytest
+from documents import ROOT
 
-ROOT = Path(__file__).parents[1]
 NOTE, PAPER = ROOT / "paper" / "note" / "note.tex", ROOT / "paper" / "joss" / "paper.md"
 
 pytestmark = pytest.mark.skipif(not NOTE.exists(), reason="not in the sdist")

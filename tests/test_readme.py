@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
+from documents import ROOT
 
 from pmlopt import LDP, PML, ExpectedLoss, Mechanism, closed_forms, design, solve
 from pmlopt.library import find
 from pmlopt.model.utility import absolute
 
-ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
 
@@ -49,15 +48,12 @@ def test_the_table_is_true() -> None:
 @pytest.mark.parametrize(
     ("word", "page"),
     [
-        ("pointwise maximal leakage", "choosing/glossary.md"),
-        ("lift", "columns.md"),
-        ("funnel", "secrets.md"),
-        ("d-privacy", "secrets.md"),
-        ("geo-indistinguishability", "choosing/requirement.md"),
-        ("PRAM", "post_randomization.md"),
+        ("pointwise maximal leakage", "choosing/glossary.md"), ("lift", "columns.md"),
+        ("funnel", "secrets.md"), ("d-privacy", "secrets.md"),
+        ("geo-indistinguishability", "choosing/requirement.md"), ("PRAM", "post_randomization.md"),
         ("extremal mechanism", "columns.md"),
     ],
-)
+)  # fmt: skip
 def test_the_words_of_the_field_are_where_a_person_of_the_field_looks(word: str, page: str) -> None:
     glossary = (ROOT / "docs" / "choosing" / "glossary.md").read_text("utf-8")
     assert re.search(rf"^\| [^|]*{word}", glossary, re.MULTILINE | re.IGNORECASE) or word in glossary

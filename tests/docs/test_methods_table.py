@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
-from types import ModuleType
-
 import pytest
+from documents import ROOT, module
 
 from pmlopt import library, solve
 from pmlopt.programs.solving import QUESTIONS
 
-ROOT = Path(__file__).parent.parent.parent
-
-
-def page_script() -> ModuleType:
-    """The module docs/methods.py, which belongs to no package."""
-    spec = importlib.util.spec_from_file_location("methods", ROOT / "docs" / "methods.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-METHODS = page_script()
+METHODS = module("methods")
 PROBLEMS = [(*key, shown) for key, shown in METHODS.EVIDENCE.items() if not shown.startswith("benchmarks/")]
 
 

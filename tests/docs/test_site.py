@@ -2,36 +2,21 @@
 
 from __future__ import annotations
 
-import importlib
 import json
 import re
-import sys
 from pathlib import Path
 from types import ModuleType
 
 import pytest
-from documents import ROOT, blocks, commands
+from documents import ROOT, blocks, commands, module
 from markdown import Markdown
+from refusals import refused
 
 import pmlopt
 
-
-def hook(name: str) -> ModuleType:
-    """A module of docs/hooks, which belongs to no package."""
-    folders = [str(ROOT / "docs" / "hooks"), str(ROOT / "docs")]
-    sys.path[:0] = folders
-    try:
-        return importlib.import_module(name)
-    finally:
-        del sys.path[: len(folders)]
-
-
-notation = hook("notation")
-public_names = hook("public_names")
-check = hook("check")
-mathematics = hook("mathematics")
-ranking = hook("ranking")
-notebooks = hook("notebooks")
+notation, public_names, check, mathematics, ranking, notebooks = map(
+    module, ("notation", "public_names", "check", "mathematics", "ranking", "notebooks")
+)
 
 
 @pytest.mark.parametrize(
@@ -59,38 +44,23 @@ def test_the_plain_notation_is_set(plain: str, latex: str) -> None:
     assert notation.latex(plain).replace(" ", "") == latex.replace(" ", "")
 
 
-def test_fractions_are_stacked_in_a_line_of_their_own() -> None:
+def test_fractions_are_stacked_and_brackets_match() -> None:
     assert notation.latex("a b / (c + 1)", display=True) == r"a\,\frac{b}{c + 1}"
-    assert (
-        notation.latex("log(f(a) / g(b))", display=True).count(r"\frac{f\left(a\right)}{g\left(b\right)}")
-        == 1
-    )
+    stacked = notation.latex("log(f(a) / g(b))", display=True)
+    assert stacked.count(r"\frac{f\left(a\right)}{g\left(b\right)}") == 1
     assert r"\frac" not in notation.latex("a / b")
-
-
-@pytest.mark.parametrize("wrong", ["(a", "a)", "{a", "[0, 1", "x^"])
-def test_brackets_that_do_not_match_are_refused(wrong: str) -> None:
-    with pytest.raises(notation.NotationError):
-        notation.latex(wrong)
+    refused(notation.NotationError, notation.latex, ".", ("(a",), ("a)",), ("{a",), ("[0, 1",), ("x^",))
 
 
 @pytest.mark.parametrize(
     ("code", "formula"),
     [
-        ("max v <= e^eps w(v)", True),
-        ("P[x,y]", True),
-        ("q_N", True),
-        ("N M <= 900", True),
-        ("I(X; Y)", True),
-        ("design(prior, PML(1.0), loss)", False),
-        ("one & other", False),
-        ("P == 0", False),
-        ("lifts @ weights == 1", False),
-        ("pip install 'pmlopt[plots]'", False),
-        ("result.value", False),
-        ("envelope(..., over=L1Ball(prior, 0.1))", False),
+        ("max v <= e^eps w(v)", True), ("P[x,y]", True), ("q_N", True), ("N M <= 900", True),
+        ("I(X; Y)", True), ("design(prior, PML(1.0), loss)", False), ("one & other", False),
+        ("P == 0", False), ("lifts @ weights == 1", False), ("pip install 'pmlopt[plots]'", False),
+        ("result.value", False), ("envelope(..., over=L1Ball(prior, 0.1))", False),
     ],
-)
+)  # fmt: skip
 def test_code_is_told_from_formulas(code: str, formula: bool) -> None:
     assert notation.is_formula(code) is formula
 
@@ -99,13 +69,11 @@ def test_code_is_told_from_formulas(code: str, formula: bool) -> None:
     ("text", "found"),
     [
         ("so that l(y) = log(max_x P[x,y] / q[y]), in nats", ["l(y) = log(max_x P[x,y] / q[y])"]),
-        ("with t > 1 and lam >= 0 for each", ["t > 1", "lam >= 0"]),
-        ("a law of X, not of Y", []),
-        ("where b = log |X| leaves", ["b = log |X|"]),
-        ("set `x = 1` here", []),
+        ("with t > 1 and lam >= 0 for each", ["t > 1", "lam >= 0"]), ("a law of X, not of Y", []),
+        ("where b = log |X| leaves", ["b = log |X|"]), ("set `x = 1` here", []),
         ("the file a.csv > b.csv", []),
     ],
-)
+)  # fmt: skip
 def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
     without_code = re.sub(r"`[^`]*`", "\x02", text)
     assert re.findall(notation.IN_PROSE, without_code) == found
@@ -117,10 +85,9 @@ def test_relations_are_found_in_sentences(text: str, found: list[str]) -> None:
         ("the boxes B_1 and p(A_y), R^N", ["B_1", "p(A_y)", "R^N"]),
         ("I(X_i; Y) between 0 and e^-eps.", ["I(X_i; Y)", "e^-eps"]),
         ("the law of (X_i, T) and h_delta, by (one, two_three)", ["(X_i, T)", "h_delta"]),
-        ("2^24 letters in a_file, snake_case and 3 x_values", ["2^24"]),
-        ("a name __init__ and n_jobs", []),
+        ("2^24 letters in a_file, snake_case and 3 x_values", ["2^24"]), ("a name __init__ and n_jobs", []),
     ],
-)
+)  # fmt: skip
 def test_indices_and_powers_are_found_in_sentences(text: str, found: list[str]) -> None:
     assert re.findall(notation.TERM_IN_PROSE, text) == found
 
@@ -149,9 +116,6 @@ def test_punctuation_stays_on_the_line_of_its_formula() -> None:
     assert re.search(r'<span class="piece"><math.*</math>,</span> and', page("so `x <= 1`, and"))
     assert re.search(r'<span class="long"><math.*</math>\.</span>', page(f"so `{'x + ' * 12}x <= 1`."))
     assert "piece" not in page("so `x <= 1` and")
-
-
-def test_titles_stay_text() -> None:
     assert "2^24" in page("# Alphabets of 2^24 letters")
 
 
@@ -165,9 +129,6 @@ def test_every_public_name_has_a_place_in_the_reference() -> None:
     names = [name for name in dir(pmlopt) if not isinstance(getattr(pmlopt, name), ModuleType)]
     missing = [name for name in names if name[0] != "_" and f"pmlopt.{name}" not in places]
     assert missing == []
-
-
-def test_every_public_package_has_pages() -> None:
     offered = {name for name in dir(pmlopt) if isinstance(getattr(pmlopt, name), ModuleType)}
     assert set(public_names.packages()) <= offered
     described = {module.path.split(".")[1] for module in public_names.modules()}
@@ -182,21 +143,17 @@ def test_every_public_package_has_pages() -> None:
         ('<p><img src="https://example.org/a.png" alt="a"></p>', "a file from elsewhere"),
         ('<p id="here"><img src="a.png"></p>', "an image without a text"),
         ("<p>the mean <p, rho> of it</p>", "a raw angle bracket"),
-        ("<p>the mean <rho, p> of it</p>", "a raw angle bracket"),
-        ("<p>at $x + 1$ it ends</p>", "not set"),
-        ("<p>of the boxes B_1 and others</p>", "not set"),
-        ("<p>between 0 and e^eps here</p>", "not set"),
+        ("<p>the mean <rho, p> of it</p>", "a raw angle bracket"), ("<p>at $x + 1$ it ends</p>", "not set"),
+        ("<p>of the boxes B_1 and others</p>", "not set"), ("<p>between 0 and e^eps here</p>", "not set"),
         ("<p>where p3 <= 1/2</p>", "not set"),
-        (
-            '<p><img src="a.png" alt="at <math alttext="h = 2"><mi>h</mi></math>"></p>',
-            "a tag in an attribute",
-        ),
+        ('<p><img src="a.png" alt="at <math alttext="h = 2"><mi>h</mi></math>"></p>',
+         "a tag in an attribute"),
         ('<p><img src="a.png" alt="at <b>2</b>"></p>', "a tag in an attribute"),
         ('<p><img alt="a curve"></p>', "an image without a source"),
         ('<p><img src="a.png" alt="?"></p>', "an image without a text"),
         ("<p>[nobody2020nothing, Theorem 1]</p>", "no work"),
     ],
-)
+)  # fmt: skip
 def test_a_page_with_a_fault_is_refused(html: str, fault: str, tmp_path: Path) -> None:
     (tmp_path / "a.png").touch()
     (tmp_path / "index.html").write_text(html)

@@ -1,4 +1,4 @@
-"""What the fuzzer holds claims against: levels in fractions and linear programs from the definitions.
+"""What the fuzzer holds claims against: pairs in fractions, and linear programs from the definitions.
 
 Nothing here comes from the package but the data: no sparse form, no repair, no certificate.
 """
@@ -9,68 +9,57 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from itertools import permutations
 
 import numpy as np
-from scipy.optimize import linprog
+from oracles.designs import exact_prior, linear_program
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
 
 Weights = list[Fraction]
-Pair = tuple[list[Fraction], list[Fraction], Fraction]
+Pair = tuple[Weights, Weights, Fraction]
 """The numerator and the denominator of a ratio bound, and its epsilon."""
-
-TIGHT = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
-"""The least tolerances that HiGHS takes."""
 
 
 class UndecidedError(ArithmeticError):
     """The other way of computing failed: the claim is neither held nor refused."""
 
 
-def weights_of(prior: Prior) -> Weights:
-    """The probabilities as fractions: counts over their sum, or floats over theirs."""
-    parts = [Fraction(w) for w in (prior.counts or map(float, prior.probabilities))]
-    total = sum(parts)
-    return [part / total for part in parts]
+def unit(x: int, size: int) -> Weights:
+    """A letter as a law."""
+    return [Fraction(int(x == z)) for z in range(size)]
 
 
-def exact_ratio(laws: list[Weights], matrix: FloatArray) -> Fraction:
-    """`max P[x,y] / sum_x Q[x] P[x,y]` over letters, outputs that occur and the given priors Q."""
-    largest = Fraction(0)
-    for column in zip(*matrix.tolist(), strict=True):
-        entries = [Fraction(v) for v in column]
-        if not any(entries):
-            continue
-        means = [sum((q * v for q, v in zip(law, entries, strict=True)), Fraction(0)) for law in laws]
-        largest = max(largest, max(entries) / min(means))
-    return largest
+def dot(one: Weights, other: Weights) -> Fraction:
+    """The sum of products."""
+    return sum((a * b for a, b in zip(one, other, strict=True)), Fraction(0))
 
 
-def ratio_of_entries(matrix: FloatArray) -> Fraction | None:
-    """`max P[x,y] / P[x',y]`; None where it is infinite."""
-    largest = Fraction(0)
-    for column in zip(*matrix.tolist(), strict=True):
-        entries = [Fraction(v) for v in column]
-        if not any(entries):
-            continue
-        if min(entries) == 0:
-            return None
-        largest = max(largest, max(entries) / min(entries))
-    return largest
+def share(weights: Sequence[float] | Weights) -> Weights:
+    """Weights as fractions over their sum."""
+    exact = list(map(Fraction, weights))
+    return [weight / sum(exact) for weight in exact]
+
+
+def to_means(laws: Sequence[Weights], *epsilons: float) -> list[Pair]:
+    """Each letter beside its mean under each law, with an epsilon for all letters or one for each."""
+    size = len(laws[0])
+    each = epsilons * size if len(epsilons) == 1 else epsilons
+    return [(unit(x, size), law, Fraction(each[x])) for law in laws for x in range(size)]
 
 
 def meets_pairs(pairs: list[Pair], matrix: FloatArray) -> bool:
     """Whether `<above, v> <= e^epsilon <below, v>` for each pair and column, in fractions."""
-    for column in zip(*matrix.tolist(), strict=True):
-        entries = [Fraction(v) for v in column]
-        for above, below, epsilon in pairs:
-            up = sum((a * v for a, v in zip(above, entries, strict=True)), Fraction(0))
-            down = sum((b * v for b, v in zip(below, entries, strict=True)), Fraction(0))
-            if up > down and (down == 0 or not at_most_exp(up / down, epsilon)):
+    largest: dict[Fraction, Fraction] = {}
+    columns = [[Fraction(v) for v in column] for column in matrix.T.tolist()]
+    for above, below, epsilon in pairs:
+        for column in columns:
+            up, down = dot(above, column), dot(below, column)
+            if up > down == 0:
                 return False
-    return True
+            if up > down:
+                largest[epsilon] = max(largest.get(epsilon, up / down), up / down)
+    return all(at_most_exp(ratio, epsilon) for epsilon, ratio in largest.items())
 
 
 def log_excess(pairs: list[Pair], matrix: FloatArray) -> float:
@@ -98,11 +87,6 @@ def at_most_exp(ratio: Fraction, epsilon: float | Fraction) -> bool:
     return ratio <= total
 
 
-def rows_sum_to_one(matrix: FloatArray) -> bool:
-    """Whether the entries are non-negative fractions and each row sums to exactly one."""
-    return bool((matrix >= 0).all()) and all(sum(map(Fraction, row)) == 1 for row in matrix.tolist())
-
-
 def information(p: FloatArray, matrix: FloatArray) -> float:
     """`sum p[x] P[x,y] log(P[x,y] / q[y])`, the mutual information in nats."""
     law = p @ matrix
@@ -122,31 +106,6 @@ def error_of_estimates(p: FloatArray, matrix: FloatArray, criterion: str) -> flo
     return float(np.trace(np.linalg.inv(information_matrix)) - p @ p)
 
 
-def entropy(law: FloatArray) -> float:
-    """`-sum p log p` in nats."""
-    positive = law[law > 0]
-    return float(-(positive * np.log(positive)).sum())
-
-
-def about_one_record(joint: FloatArray, channel: FloatArray, record: int) -> float:
-    """I(X_i; Y) in nats, summed over all datasets.
-
-    Args:
-        joint: (k_1, ..., k_n) the law of the dataset.
-        channel: (k_1, ..., k_n, M) q(y|x).
-        record: i.
-    """
-    told = np.moveaxis(joint[..., None] * channel, record, 0).reshape(
-        joint.shape[record], -1, channel.shape[-1]
-    )
-    letters_and_outputs = told.sum(axis=1)
-    p = letters_and_outputs.sum(axis=1)
-    rows = np.divide(
-        letters_and_outputs, p[:, None], out=np.zeros_like(letters_and_outputs), where=p[:, None] > 0
-    )
-    return information(p, rows)
-
-
 def leaking_mass(prior: Prior, matrix: FloatArray, ratio: float | Fraction) -> Fraction:
     """The largest probability that a post-processing leaks log(ratio) or more: one bad outcome a letter.
 
@@ -158,7 +117,8 @@ def leaking_mass(prior: Prior, matrix: FloatArray, ratio: float | Fraction) -> F
     t, zero = Fraction(ratio), Fraction(0)
     given = [[Fraction(v) / sum(map(Fraction, row)) for v in row] for row in matrix.tolist()]
     columns = [column for column in zip(*given, strict=True) if any(column)]
-    law = [sum((w * v for w, v in zip(weights_of(prior), column, strict=True)), zero) for column in columns]
+    p = exact_prior(prior)
+    law = [dot(p, list(column)) for column in columns]
     letters, outputs = range(len(given)), range(len(columns))
     leaks = [
         [(t - columns[y][x] / law[y]) if z == x else zero for z in letters for y in outputs] for x in letters
@@ -193,51 +153,29 @@ def largest_sum(rows: list[list[Fraction]], limits: list[Fraction]) -> Fraction:
     return Fraction(int(table[size, -1]), int(last))
 
 
-def largest_gain(laws: list[FloatArray], epsilon: float, gains: FloatArray) -> float:
-    """The largest expected gain within epsilon-PML for every given prior, from the definition.
-
-    `P[x,y] <= e^epsilon sum_z Q[z] P[z,y]` for each letter, output and prior, written with the sum inside.
-    A bound that every column meets, for the letter is so rare or the level so high, is left out.
-    """
-    n, m = gains.shape
-    rows = []
-    for law in laws:
-        total = sum(map(Fraction, law.tolist()))
-        for x in np.flatnonzero(epsilon + np.log(law) < 0).tolist():
-            # in fractions, since next to a letter of 1e-160 all others may cancel
-            exact = [-Fraction(math.exp(epsilon)) * Fraction(p) / total for p in law.tolist()]
-            exact[x] += 1
-            row = np.array(exact, dtype=float)
-            rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
-    return _optimum(laws[0], gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
-
-
-def largest_gain_ldp(p: FloatArray, epsilon: float, gains: FloatArray) -> float:
-    """The same within epsilon-LDP: `P[x,y] <= e^epsilon P[x',y]` for each pair of letters."""
-    n, m = gains.shape
-    rows = []
-    for x, other in permutations(range(n), 2):
-        for y in range(m):
-            row = np.zeros((n, m))
-            row[x, y], row[other, y] = 1, -math.exp(epsilon)
-            rows.append(row.ravel())
-    return _optimum(p, gains, np.array(rows).reshape(-1, n * m))
-
-
-def largest_gain_ratios(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> float:
-    """The same within ratio bounds: `<above, v> <= e^epsilon <below, v>` for each pair and column v.
+def largest_gain(p: FloatArray, pairs: list[Pair], gains: FloatArray) -> float:
+    """The largest expected gain within `<above, v> <= e^epsilon <below, v>` for each pair and column v.
 
     A bound that every column meets, for its largest numerator is that small, is left out.
     """
     n, m = gains.shape
-    rows = []
+    rows = [np.zeros((0, n * m))]
     for above, below, epsilon in pairs:
-        factor = Fraction(math.exp(min(float(epsilon), 100.0)))
+        factor = Fraction(math.exp(min(float(epsilon), 700.0)))
         # in fractions, since next to a letter of 1e-160 all others may cancel
         row = np.array([float(a - factor * b) for a, b in zip(above, below, strict=True)])
         if (row > 0).any():
             rows.append(np.kron(row / np.abs(row).max(), np.eye(m)))
-    return _optimum(p, gains, np.vstack(rows) if rows else np.zeros((0, n * m)))
+    bounds, weighted = np.vstack(rows), p[:, None] * gains
+    size = float(np.abs(weighted).max()) or 1.0  # the solver's tolerances are for objectives of size one
+    sums = np.kron(np.eye(n), np.ones(m))
+    try:
+        answer = linear_program(
+            -(weighted / size).ravel(), A_ub=bounds, b_ub=np.zeros(len(bounds)), A_eq=sums, b_eq=np.ones(n)
+        )
+    except AssertionError as cause:
+        raise UndecidedError(str(cause)) from None
+    return -float(answer.fun) * size
 
 
 def order_level(weights: Weights, rows: Sequence[Weights], alpha: float, *, mean: bool = False) -> Decimal:
@@ -256,28 +194,3 @@ def order_level(weights: Weights, rows: Sequence[Weights], alpha: float, *, mean
                 lengths += law * (moment.ln() / order).exp()
         level = lengths.ln() * order / (order - 1) if mean else found
         return level * (1 - Decimal(10) ** -40)
-
-
-def fractions_of(matrix: FloatArray) -> list[Weights]:
-    """The entries of a matrix as fractions, row by row."""
-    return [[Fraction(v) for v in row] for row in matrix.tolist()]
-
-
-def _optimum(p: FloatArray, gains: FloatArray, rows: FloatArray) -> float:
-    n, m = gains.shape
-    sums = np.kron(np.eye(n), np.ones(m))
-    weighted = p[:, None] * gains
-    unit = float(np.abs(weighted).max()) or 1.0  # the solver's tolerances are for objectives of size one
-    for presolve in (True, False):  # presolve may find rounding of equations infeasible
-        answer = linprog(
-            -(weighted / unit).ravel(),
-            A_ub=rows if len(rows) else None,
-            b_ub=np.zeros(len(rows)) if len(rows) else None,
-            A_eq=sums,
-            b_eq=np.ones(n),
-            method="highs-ds",
-            options={**TIGHT, "presolve": presolve},
-        )
-        if answer.status == 0:
-            return -float(answer.fun) * unit
-    raise UndecidedError(answer.message)

@@ -10,8 +10,9 @@ from types import ModuleType
 from typing import Any, ClassVar
 
 import numpy as np
-from fuzzing.independent import Pair, largest_gain_ratios, meets_pairs, rows_sum_to_one, weights_of
-from fuzzing.random_designs import check_gain, demand, random_gains, random_prior
+from fuzzing.independent import to_means
+from fuzzing.random_designs import check_gain, check_pairs, demand, random_gains, random_prior
+from oracles.designs import exact_prior, is_stochastic
 
 from pmlopt import design, solve, verify_file
 from pmlopt.model.privacy import LIP, Requirement
@@ -49,12 +50,12 @@ def own_requirement(rng: np.random.Generator) -> Result[Any]:
     requirement = kind(*levels)
     gains = random_gains(rng, prior.size)
     result: Result[Any] = solve(design(prior, requirement, ExpectedGain(gains), gains.shape[1]))
-    matrix = result.mechanism.matrix
-    demand(rows_sum_to_one(matrix), "a row does not sum to exactly one")
+    demand(is_stochastic(result.mechanism.matrix), "a row does not sum to exactly one")
     if isinstance(requirement, LIP):
-        pairs = _pairs(weights_of(prior), requirement)
-        demand(meets_pairs(pairs, matrix), "a pair is exceeded in fractions")
-        check_gain(result, largest_gain_ratios(prior.pmf, pairs, gains), gains, prior)
+        above, lower = to_means([exact_prior(prior)], requirement.upper), Fraction(requirement.lower)
+        pairs = above + [(mean, letter, lower) for letter, mean, _ in above]
+        check_pairs(result, pairs)
+        check_gain(result, pairs, gains, prior)
     else:
         check_requirement(requirement, prior, instances=2, seed=int(rng.integers(2**31)))
     with tempfile.TemporaryDirectory() as folder:
@@ -62,12 +63,3 @@ def own_requirement(rng: np.random.Generator) -> Result[Any]:
         result.save(path)
         demand(bool(verify_file(path).holds), "what was saved is not verified")
     return result
-
-
-def _pairs(means: list[Fraction], requirement: LIP) -> list[Pair]:
-    """Each letter beside the mean, and the mean beside each letter."""
-    found: list[Pair] = []
-    for x in range(len(means)):
-        letter = [Fraction(int(x == z)) for z in range(len(means))]
-        found += [(letter, means, Fraction(requirement.upper)), (means, letter, Fraction(requirement.lower))]
-    return found

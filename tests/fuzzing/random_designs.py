@@ -4,24 +4,22 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, permutations
 from typing import Any
 
 import numpy as np
 from fuzzing.independent import (
     Pair,
-    at_most_exp,
     error_of_estimates,
-    exact_ratio,
     information,
     largest_gain,
-    largest_gain_ldp,
-    largest_gain_ratios,
+    log_excess,
     meets_pairs,
-    ratio_of_entries,
-    rows_sum_to_one,
-    weights_of,
+    share,
+    to_means,
+    unit,
 )
+from oracles.designs import exact_prior, is_stochastic
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
@@ -77,17 +75,8 @@ def random_prior(rng: np.random.Generator, size: int | None = None) -> Prior:
 
 def random_epsilon(rng: np.random.Generator, prior: Prior) -> float:
     """A level: 0, tiny, ordinary, just at a breakpoint, or past the maximum."""
-    return float(
-        rng.choice([
-            0.0,
-            1e-9,
-            rng.uniform(0, 3),
-            rng.uniform(0, 3),
-            math.log(rng.integers(1, 6)),
-            prior.max_leakage,
-            prior.max_leakage + 1,
-        ])
-    )  # fmt: skip
+    end, one, other = prior.max_leakage, rng.uniform(0, 3), rng.uniform(0, 3)
+    return float(rng.choice([0.0, 1e-9, one, other, math.log(rng.integers(1, 6)), end, end + 1]))
 
 
 def linear(rng: np.random.Generator) -> Result[Any]:
@@ -97,8 +86,9 @@ def linear(rng: np.random.Generator) -> Result[Any]:
     gains = random_gains(rng, prior.size)
     utility = ExpectedGain(gains if rng.random() < 0.7 else _in_another_order(rng, prior, gains))
     result = solve(design(prior, PML(epsilon), utility, gains.shape[1]))
-    _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
-    check_gain(result, largest_gain([prior.pmf], epsilon, gains), gains, prior)
+    pairs = to_means([exact_prior(prior)], epsilon)
+    check_pairs(result, pairs)
+    check_gain(result, pairs, gains, prior)
     return result
 
 
@@ -124,12 +114,11 @@ def robust(rng: np.random.Generator) -> Result[Any]:
         priors = ConvexHull(laws)
     epsilon, gains = float(rng.uniform(0.05, 3)), random_gains(rng, n)
     result = solve(design(center, PML(epsilon, over=priors), ExpectedGain(gains), gains.shape[1]))
+    pairs = to_means([share(law.tolist()) for law in laws], epsilon)
     if isinstance(priors, ConvexHull):
-        exact = [[w / sum(map(Fraction, law)) for w in map(Fraction, law)] for law in laws]
-        _check_level(result, exact_ratio(exact, result.mechanism.matrix), epsilon)
+        check_pairs(result, pairs)
     demand(result.certificate.verify(), "the exact check fails")
-    best = max(largest_gain([center.pmf, *laws], epsilon, gains), -math.inf)
-    check_gain(result, best, gains, center)
+    check_gain(result, pairs, gains, center)
     return result
 
 
@@ -138,11 +127,10 @@ def local(rng: np.random.Generator) -> Result[Any]:
     prior = random_prior(rng)
     epsilon, gains = float(rng.choice([0.0, rng.uniform(0, 5)])), random_gains(rng, prior.size)
     result = solve(design(prior, LDP(epsilon), ExpectedGain(gains), gains.shape[1]))
-    ratio = ratio_of_entries(result.mechanism.matrix)
-    if ratio is None:
-        raise FalseClaimError("an LDP mechanism has a zero beside a positive entry")
-    _check_level(result, ratio, epsilon)
-    check_gain(result, largest_gain_ldp(prior.pmf, epsilon, gains), gains, prior)
+    letters, bound = [unit(x, prior.size) for x in range(prior.size)], Fraction(epsilon)
+    pairs = [(one, other, bound) for one, other in permutations(letters, 2)]
+    check_pairs(result, pairs)
+    check_gain(result, pairs, gains, prior)
     return result
 
 
@@ -152,7 +140,7 @@ def several_guesses(rng: np.random.Generator) -> Result[Any]:
     guesses, epsilon = int(rng.integers(1, prior.size + 2)), random_epsilon(rng, prior)
     gains = random_gains(rng, prior.size)
     result = solve(design(prior, GuessLeakage(guesses, epsilon), ExpectedGain(gains), gains.shape[1]))
-    p = weights_of(prior)
+    p = exact_prior(prior)
     before = sum(sorted(p)[-guesses:])
     claimed = result.certificate.privacy.limits["guess_leakage"]
     demand(claimed <= max(epsilon, LEAST_LEVEL), f"{claimed} nats are claimed, and {epsilon} were asked for")
@@ -161,10 +149,8 @@ def several_guesses(rng: np.random.Generator) -> Result[Any]:
     pairs: list[Pair] = [
         ([p[x] if x in chosen else Fraction(0) for x in range(prior.size)], below, level) for chosen in sets
     ]
-    demand(rows_sum_to_one(result.mechanism.matrix), "a row does not sum to exactly one")
-    demand(meets_pairs(pairs, result.mechanism.matrix), "some set of letters is guessed too well")
-    demand(result.certificate.verify(), "the exact check fails on what is returned")
-    check_gain(result, largest_gain_ratios(prior.pmf, pairs, gains), gains, prior)
+    check_pairs(result, pairs)
+    check_gain(result, pairs, gains, prior)
     return result
 
 
@@ -173,14 +159,11 @@ def mutual_information(rng: np.random.Generator) -> Result[Any]:
     prior = random_prior(rng)
     epsilon = random_epsilon(rng, prior)
     result = solve(design(prior, PML(epsilon), MutualInformation()))
-    _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
-    told = information(prior.pmf, result.mechanism.matrix)
-    demand(abs(told - result.value) <= SLACK, f"the value is {result.value}, and the mechanism tells {told}")
+    pairs = to_means([exact_prior(prior)], epsilon)
+    check_pairs(result, pairs)
     most = float(prior.pmf @ np.minimum(epsilon, -np.log(prior.pmf)))
     demand(result.value <= most + SLACK, f"the value is {result.value}, above the closed bound {most}")
-    for _ in range(5):
-        other = information(prior.pmf, _random_within(rng, prior, epsilon))
-        demand(other <= result.bound + SLACK, f"a mechanism tells {other}, above the bound {result.bound}")
+    check_information(rng, result, pairs, prior)
     return result
 
 
@@ -198,7 +181,7 @@ def least(rng: np.random.Generator) -> Result[Any]:
         program = least_leakage(prior, ExpectedGain(gains), expected=floor, outputs=gains.shape[1])
     result = solve(program)
     matrix = result.mechanism.matrix
-    _check_level(result, exact_ratio([weights_of(prior)], matrix), result.value)
+    check_pairs(result, to_means([exact_prior(prior)], result.value))
     demand(bool((matrix[~program.allowed] == 0).all()), "a forbidden pair occurs")
     if program.floor is not None:
         reached = float((prior.pmf[:, None] * gains * matrix).sum())
@@ -207,7 +190,8 @@ def least(rng: np.random.Generator) -> Result[Any]:
             f"the floor {program.floor.expected.value} is not met: {reached}",
         )
         if result.bound > 2e-6:  # a little below the bound the floor is out of reach
-            most = largest_gain([prior.pmf], result.bound - 1e-6, gains)
+            below = to_means([exact_prior(prior)], result.bound - 1e-6)
+            most = largest_gain(prior.pmf, below, gains)
             demand(most <= program.floor.expected.value + SLACK, f"{most} can be reached below the bound")
     return result
 
@@ -219,14 +203,11 @@ def worst_case(rng: np.random.Generator) -> Result[Any]:
     epsilon = float(rng.uniform(0.05, 1.2) * prior.max_leakage)
     result = solve(best_worst_case(prior, order, epsilon, m))
     matrix = result.mechanism.matrix
-    demand(rows_sum_to_one(matrix), "a row does not sum to exactly one")
-    ratio = exact_ratio([weights_of(prior)], matrix)
-    demand(at_most_exp(ratio, epsilon + 1e-12), f"the ratio is {float(ratio)!r} at {epsilon!r}")
-    demand(result.certificate.verify(), "the check of the proof fails")
+    check_pairs(result, to_means([exact_prior(prior)], epsilon + 1e-12))
     demand(order[matrix > 0].min() >= result.value, f"a rank below {result.value} occurs")
     if result.bound < order.max():
         below = (order <= result.bound) / prior.pmf[:, None]
-        least = -largest_gain([prior.pmf], epsilon - 1e-6, -below)
+        least = -largest_gain(prior.pmf, to_means([exact_prior(prior)], epsilon - 1e-6), -below)
         demand(least >= 1e-9, f"a threshold above {result.bound} can be kept but for {least}")
     return result
 
@@ -237,12 +218,13 @@ def estimation(rng: np.random.Generator) -> Result[Any]:
     prior, epsilon = Prior(rng.dirichlet(np.full(n, 3.0))), float(rng.uniform(0.1, 2))
     criterion: Any = rng.choice(["A", "D"])
     result = solve(design(prior, PML(epsilon), EstimationError(criterion=criterion)))
-    _check_level(result, exact_ratio([weights_of(prior)], result.mechanism.matrix), epsilon)
+    pairs = to_means([exact_prior(prior)], epsilon)
+    check_pairs(result, pairs)
     own = error_of_estimates(prior.pmf, result.mechanism.matrix, criterion)
     near = 1e-9 * max(1.0, abs(own))
     demand(abs(own - result.value) <= near, f"the value is {result.value}, of the matrix {own}")
     for _ in range(5):
-        other = error_of_estimates(prior.pmf, _random_within(rng, prior, epsilon), criterion)
+        other = error_of_estimates(prior.pmf, random_within(rng, pairs, prior.pmf), criterion)
         demand(other >= result.bound - SLACK, f"a mechanism has the error {other}, below the bound")
     return result
 
@@ -259,11 +241,11 @@ def symmetric(rng: np.random.Generator) -> Result[Any]:
     rows: Any = prior.labels
     table = np.array([[losses[x, y].sum() for y in rows] for x in rows])
     # the listed prior has the products to the nearest float
-    ratio = exact_ratio([weights_of(prior)], mechanism.matrix)
-    demand(at_most_exp(ratio, epsilon + 1e-12), f"the ratio is {float(ratio)!r} at {epsilon!r}")
+    pairs = to_means([exact_prior(prior)], epsilon + 1e-12)
+    demand(meets_pairs(pairs, mechanism.matrix), "the listed mechanism exceeds its level")
     own = float((prior.pmf[:, None] * table * mechanism.matrix).sum())
     demand(abs(own - result.value) <= SLACK, f"the value is {result.value}, of the matrix {own}")
-    best = -largest_gain([prior.pmf], epsilon, -table)
+    best = -largest_gain(prior.pmf, to_means([exact_prior(prior)], epsilon), -table)
     demand(result.bound - SLACK <= best <= result.value + SLACK, f"the least loss is {best}")
     return result
 
@@ -274,26 +256,36 @@ def random_gains(rng: np.random.Generator, size: int) -> FloatArray:
     return np.asarray(scale * rng.normal(size=(size, int(rng.integers(1, 6)))))
 
 
-def _random_within(rng: np.random.Generator, prior: Prior, epsilon: float) -> FloatArray:
-    """A mechanism of sharp rows, mixed with its own output law until it keeps a PML level."""
-    sharp = rng.dirichlet(np.full(prior.size, 0.3), prior.size)
-    law = prior.pmf @ sharp
-    top = float((sharp / law).max())
-    share = min(1.0, max(0.0, (top - math.exp(epsilon)) / max(top - 1, 1e-300)) + 1e-12)
-    return np.asarray((1 - share) * sharp + share * law)
+def random_within(rng: np.random.Generator, pairs: list[Pair], p: FloatArray) -> FloatArray:
+    """A mechanism of sharp rows, mixed with its own output law until it keeps the bounds on pairs."""
+    sharp = rng.dirichlet(np.full(len(p), 0.3), len(p))
+    low, high = 0.0, 1.0  # the share of the law that is too little, and one that is enough
+    for _ in range(40):
+        middle = (low + high) / 2
+        within = log_excess(pairs, (1 - middle) * sharp + middle * (p @ sharp)) <= 0
+        low, high = (low, middle) if within else (middle, high)
+    return np.asarray((1 - high) * sharp + high * (p @ sharp))
 
 
-def _check_level(result: Result[Any], ratio: Any, epsilon: float) -> None:
-    matrix = result.mechanism.matrix
-    demand(rows_sum_to_one(matrix), "a row does not sum to exactly one")
-    demand(
-        at_most_exp(ratio, epsilon), f"the exact level is above {epsilon!r}: the ratio is {float(ratio)!r}"
-    )
+def check_pairs(result: Result[Any], pairs: list[Pair]) -> None:
+    """The bounds on pairs, in fractions, and the certificate's own check."""
+    demand(is_stochastic(result.mechanism.matrix), "a row does not sum to exactly one")
+    demand(meets_pairs(pairs, result.mechanism.matrix), "a pair is exceeded in fractions")
     demand(result.certificate.verify(), "the exact check fails on what is returned")
 
 
-def check_gain(result: Result[Any], best: float, gains: FloatArray, prior: Prior) -> None:
+def check_information(rng: np.random.Generator, result: Result[Any], pairs: list[Pair], prior: Prior) -> None:
+    """The value as the matrix says, and the bound beside mechanisms drawn towards the constant."""
+    told = information(prior.pmf, result.mechanism.matrix)
+    demand(abs(told - result.value) <= SLACK, f"the value is {result.value}, and the mechanism tells {told}")
+    for _ in range(5):
+        other = information(prior.pmf, random_within(rng, pairs, prior.pmf))
+        demand(other <= result.bound + SLACK, f"a mechanism tells {other}, above the bound {result.bound}")
+
+
+def check_gain(result: Result[Any], pairs: list[Pair], gains: FloatArray, prior: Prior) -> None:
     """Value and bound on the two sides of an independent optimum, value as the matrix says."""
+    best = largest_gain(prior.pmf, pairs, gains)
     size = float(np.abs(gains).max()) or 1.0
     own = float((prior.pmf[:, None] * gains * result.mechanism.matrix).sum())
     demand(abs(own - result.value) <= SLACK * size, f"the value is {result.value}, of the matrix {own}")

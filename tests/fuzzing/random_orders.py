@@ -9,16 +9,10 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
-from fuzzing.independent import (
-    UndecidedError,
-    Weights,
-    fractions_of,
-    order_level,
-    rows_sum_to_one,
-    weights_of,
-)
+from fuzzing.independent import UndecidedError, Weights, dot, order_level, share
 from fuzzing.random_designs import demand, random_gains
 from fuzzing.random_ratios import random_secret
+from oracles.designs import exact_prior, is_stochastic
 from oracles.finite_orders import (
     largest_gain_between,
     largest_gain_for_every_prior,
@@ -54,7 +48,7 @@ def finite_order(rng: np.random.Generator) -> Result[Any]:
         over, ends = _between_two(rng, prior.pmf)
         privacy = RenyiPML(alpha, epsilon, over=over)
     result = solve(design(prior, privacy, ExpectedGain(gains), gains.shape[1]))
-    rows, views = fractions_of(result.mechanism.matrix), None
+    rows, views = _fractions(result.mechanism.matrix), None
     if form == "about":
         _hold_levels(result, epsilon, (_seen(law, rows, alpha) for law in laws))
         views = [(law.sum(axis=1), law / law.sum(axis=1, keepdims=True)) for law in secret.joint]
@@ -63,12 +57,12 @@ def finite_order(rng: np.random.Generator) -> Result[Any]:
         worst = [worst_of_two(ends, column, alpha, most)[0] for column in result.mechanism.matrix.T]
         # the ends of the set and the priors between them are rounded
         _hold_levels(
-            result, epsilon + 1e-13, (order_level(weights_of(Prior(one)), rows, alpha) for one in worst)
+            result, epsilon + 1e-13, (order_level(exact_prior(Prior(one)), rows, alpha) for one in worst)
         )
         _hold_gain(result, gains, lambda: largest_gain_between(prior.pmf, gains, alpha, epsilon, ends))
         return result
     else:
-        _hold_levels(result, epsilon, [order_level(weights_of(prior), rows, alpha, mean=mean)])
+        _hold_levels(result, epsilon, [order_level(exact_prior(prior), rows, alpha, mean=mean)])
 
     def best() -> tuple[float, float]:
         return (largest_gain_of_order(prior.pmf, alpha, epsilon, gains, mean=mean, about=views),) * 2
@@ -84,8 +78,8 @@ def order_of_every_prior(rng: np.random.Generator) -> Result[Any]:
     result = solve(design(prior, MaximalAlphaLeakage(alpha, epsilon), ExpectedGain(gains), gains.shape[1]))
     matrix = result.mechanism.matrix
     laws = (worst_prior(matrix, alpha)[0], *rng.dirichlet(np.ones(prior.size), 3))
-    rows, priors = fractions_of(matrix), (Prior((law + 1e-12) / (law + 1e-12).sum()) for law in laws)
-    levels = (order_level(weights_of(one), rows, alpha, mean=True) for one in priors)
+    rows, priors = _fractions(matrix), (Prior((law + 1e-12) / (law + 1e-12).sum()) for law in laws)
+    levels = (order_level(exact_prior(one), rows, alpha, mean=True) for one in priors)
     _hold_levels(result, epsilon, levels)
     _hold_gain(result, gains, lambda: largest_gain_for_every_prior(prior.pmf, gains, alpha, epsilon))
     return result
@@ -112,20 +106,20 @@ def _between_two(rng: np.random.Generator, p: FloatArray) -> tuple[PriorSet, Flo
     return ConvexHull(ends), ends
 
 
+def _fractions(matrix: FloatArray) -> list[Weights]:
+    """The entries of a matrix, row by row."""
+    return [[Fraction(v) for v in row] for row in matrix.tolist()]
+
+
 def _seen(law: list[Weights], rows: list[Weights], alpha: float) -> Decimal:
     """The level about a secret: that of its own letters, of the mechanism from them to the outputs."""
-    total = sum((sum(row, Fraction(0)) for row in law), Fraction(0))
-    masses = [sum(row, Fraction(0)) for row in law]
-    columns = list(zip(*rows, strict=True))
-    given = [
-        [sum((w * v for w, v in zip(row, column, strict=True)), Fraction(0)) / mass for column in columns]
-        for row, mass in zip(law, masses, strict=True)
-    ]
-    return order_level([mass / total for mass in masses], given, alpha)
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    given = [[dot(share(row), column) for column in columns] for row in law]
+    return order_level(share([sum(row, Fraction(0)) for row in law]), given, alpha)
 
 
 def _hold_levels(result: Result[Any], epsilon: float, levels: Iterable[Decimal]) -> None:
-    demand(rows_sum_to_one(result.mechanism.matrix), "a row does not sum to exactly one")
+    demand(is_stochastic(result.mechanism.matrix), "a row does not sum to exactly one")
     for level in levels:
         demand(level <= Decimal(epsilon), f"the level is {level}, above {epsilon!r}")
     demand(result.certificate.verify(), "the check fails on what is returned")

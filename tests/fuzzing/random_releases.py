@@ -6,8 +6,10 @@ import math
 from typing import Any
 
 import numpy as np
-from fuzzing.independent import about_one_record, entropy, largest_gain, leaking_mass
+from fuzzing.independent import largest_gain, leaking_mass, to_means
 from fuzzing.random_designs import demand, random_prior
+from oracles import records
+from oracles.designs import exact_prior
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
@@ -70,7 +72,7 @@ def designed_envelope(rng: np.random.Generator) -> Result[Any]:
     demand(more <= delta, f"more than epsilon leaks with probability {float(more)}, and delta is {delta}")
     own = float((prior.pmf[:, None] * gains * matrix).sum())
     demand(abs(own - result.value) <= SLACK, f"the value is {result.value}, of the matrix {own}")
-    least = largest_gain([prior.pmf], epsilon, gains)
+    least = largest_gain(prior.pmf, to_means([exact_prior(prior)], epsilon), gains)
     demand(result.value >= least - SLACK, f"PML alone gains {least}, and the value is {result.value}")
     for _ in range(5):
         other = _channel(rng, n, gains.shape[1])
@@ -90,12 +92,11 @@ def record_leakage(rng: np.random.Generator) -> Result[Any]:
     channel = mechanism[query.table()]
     worst = result.certificate.prior()
     demand(abs(worst.sum() - 1) <= SLACK, f"the worst prior sums to {worst.sum()}")
-    uncertain = entropy(worst.ravel())
+    uncertain = records.entropy(worst)
     demand(uncertain >= least - SLACK, f"the worst prior has the entropy {uncertain}, and b is {least}")
-    told = about_one_record(worst, channel, result.certificate.record)
-    demand(
-        abs(told - result.value) <= SLACK, f"the worst prior leaks {told}, and the value is {result.value}"
-    )
+    told = records.information(_datasets(channel), result.certificate.record, worst.ravel())
+    near = abs(told - result.value) <= SLACK
+    demand(near, f"the worst prior leaks {told}, and the value is {result.value}")
     _check_bound(rng, channel, least, result.bound)
     return result
 
@@ -111,17 +112,12 @@ def tradeoff(rng: np.random.Generator) -> Result[Any]:
     if rng.random() < 0.5:
         limit = float(rng.uniform(0, 1.1) * trivial)
         result = solve(leakage_distortion(query, limit, least), tolerance=1e-3, time_limit=20)
-        demand(
-            result.certificate.distortion <= limit + SLACK,
-            f"the distortion is {result.certificate.distortion}, and the limit {limit}",
-        )
+        reached = result.certificate.distortion
     else:
         limit = float(rng.uniform(0, 1) * math.log(2))
         result = solve(distortion_leakage(query, limit, least), tolerance=1e-3, time_limit=20)
-        demand(
-            result.certificate.leakage <= limit + SLACK,
-            f"the leakage is {result.certificate.leakage}, and the limit {limit}",
-        )
+        reached = result.certificate.leakage
+    demand(reached <= limit + SLACK, f"{reached} is above the limit {limit}")
     demand(result.certificate.verify(), "the check of the proof fails")
     matrix = result.mechanism.matrix
     channel = matrix[query.table()] if len(matrix) == len(values) else _by_dataset(result)
@@ -150,19 +146,18 @@ def _by_dataset(result: Result[Any]) -> FloatArray:
 
 def _check_bound(rng: np.random.Generator, channel: FloatArray, least: float, bound: float) -> None:
     """That no random prior with the entropy leaks more about any record than the bound."""
-    shape = channel.shape[:-1]
-    uniform = np.full(shape, 1 / math.prod(shape))
+    data = _datasets(channel)
     for _ in range(PRIORS):
-        joint = rng.dirichlet(np.full(math.prod(shape), float(rng.choice([0.05, 0.3, 1.0])))).reshape(shape)
-        low, high = 0.0, 1.0  # the share of the uniform law that is too little, and one that is enough
-        for _ in range(40):
-            middle = (low + high) / 2
-            mixed = (1 - middle) * joint + middle * uniform
-            low, high = (low, middle) if entropy(mixed.ravel()) >= least else (middle, high)
-        mixed = (1 - high) * joint + high * uniform
-        for record in range(len(shape)):
-            told = about_one_record(mixed, channel, record)
+        spread = float(rng.choice([0.05, 0.3, 1.0]))
+        law = records.feasible(rng.dirichlet(np.full(len(data.rows), spread)), least)
+        for record in range(channel.ndim - 1):
+            told = records.information(data, record, law)
             demand(told <= bound + SLACK, f"a prior leaks {told} about record {record}, above {bound}")
+
+
+def _datasets(channel: FloatArray) -> records.Datasets:
+    """A mechanism (k_1, ..., k_n, M), dataset by dataset."""
+    return records.datasets(channel.shape[:-1], channel.reshape(-1, channel.shape[-1]))
 
 
 def _query(rng: np.random.Generator, largest: int = 4) -> queries.Query:

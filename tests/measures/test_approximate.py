@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from refusals import refused
 from strategies import MODEST, epsilons, exact, exact_law, log_of, pairs
 
 from pmlopt import Mechanism, envelope, solve
@@ -46,8 +47,6 @@ THREE = [[0.9, 0, 0.1], [0, 0.9, 0.1]]
 """ENV, Example 3."""
 
 DELTAS = st.one_of(st.sampled_from([1e-9, 1e-3, 0.1, 0.5, 0.9, 1 - 1e-9]), st.floats(1e-6, 1 - 1e-6))
-
-NO_PROBABILITIES = [0, 1, 0.0, 1.0, -0.1, 1.1, math.nan, math.inf, "half", None, True]
 
 
 def events(outputs: int) -> list[FloatArray]:
@@ -90,6 +89,10 @@ def test_example_2_the_two_quantiles() -> None:
     for delta, level in ((0.0999, math.log(4)), (0.1001, math.log(10 / 9))):
         for upper in (False, True):
             assert leakage_quantile(QUARTERS, HALVES, delta, upper=upper) == pytest.approx(level, abs=1e-15)
+    matrix, last = [[0.75, 0.25], [0.4, 0.6]], math.nextafter(1.0, 0.0)
+    least = float(pointwise_leakage([0.5, 0.5], matrix).min())
+    for upper in (False, True):
+        assert leakage_quantile([0.5, 0.5], matrix, last, upper=upper) == least
 
 
 def test_the_slack_is_no_bound_on_the_failure_probability_nor_that_on_it() -> None:
@@ -162,20 +165,26 @@ def test_both_slacks_are_their_definitions(pair: tuple[FloatArray, FloatArray], 
 
 def test_only_the_second_slack_survives_every_post_processing() -> None:
     rng, risen = np.random.default_rng(1102), 0
-    for _ in range(1000):
+    for _ in range(300):
         p, matrix = random_pair(rng)
         channel = random_channel(rng, matrix.shape[1])
         after = matrix @ channel
         epsilon = float(rng.uniform(0, 1.2)) * leakage_level(p, matrix)
         assert slack(p, after, epsilon) <= slack(p, matrix, epsilon) + 1e-14
         risen += mean_slack(p, after, epsilon) > mean_slack(p, matrix, epsilon) + 1e-3
-    assert risen >= 10
+    assert risen >= 3
 
 
 @given(pairs(), DELTAS)
 @MODEST
-def test_the_level_is_the_inverse_of_the_slack(pair: tuple[FloatArray, FloatArray], delta: float) -> None:
-    level = approximate_pml_level(*pair, delta)
+def test_the_level_is_the_inverse_of_the_slack_and_that_of_the_worst_event(
+    pair: tuple[FloatArray, FloatArray], delta: float
+) -> None:
+    level, (p, matrix) = approximate_pml_level(*pair, delta), pair
+    if p.min() > 1e-4:
+        law, sets = p @ matrix, events(matrix.shape[1])
+        ratios = [((matrix @ one - delta) / (law @ one)).max() for one in sets if law @ one > 0]
+        assert level == pytest.approx(math.log(max(1.0, *ratios)), abs=1e-12)
     assert 0 <= level <= leakage_level(*pair) + 1e-12
     assert slack(*pair, level) <= delta + 1e-12
     if level > 1e-3 and delta > 1e-6:
@@ -184,19 +193,6 @@ def test_the_level_is_the_inverse_of_the_slack(pair: tuple[FloatArray, FloatArra
         # compared as slacks: where an output has a mass of 1e-10 the level of one is known to 1e-6 only
         again = approximate_pml_level(*pair, slack(*pair, lower))
         assert slack(*pair, again) == pytest.approx(slack(*pair, lower), abs=1e-12)
-
-
-@given(pairs(tiny=False), DELTAS)
-@MODEST
-def test_the_level_is_that_of_the_worst_event(pair: tuple[FloatArray, FloatArray], delta: float) -> None:
-    p, matrix = pair
-    law = p @ matrix
-    ratios = [
-        float(((matrix @ event - delta) / (law @ event)).max())
-        for event in events(matrix.shape[1])
-        if law @ event > 0
-    ]
-    assert approximate_pml_level(*pair, delta) == pytest.approx(math.log(max(1.0, *ratios)), abs=1e-12)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-12, 1.0, 50.0, 800.0])
@@ -208,16 +204,6 @@ def test_slacks_at_the_ends(epsilon: float) -> None:
     assert slack(QUARTERS, np.eye(4), epsilon) == pytest.approx(expected, abs=1e-15)
     assert mean_slack(QUARTERS, np.eye(4), epsilon) == pytest.approx(expected, abs=1e-15)
     assert slack([1.0], [[0.3, 0.7]], epsilon) == mean_slack([1.0], [[0.3, 0.7]], epsilon) == 0
-
-
-@pytest.mark.parametrize("bad", [-1e-9, math.nan, math.inf, "one", None])
-def test_slacks_refuse_what_is_no_level(bad: Any) -> None:
-    for measure in (slack, mean_slack):
-        with pytest.raises(PrivacyError):
-            measure(QUARTERS, HALVES, bad)
-
-
-# ---------------------------------------------------------------- quantiles
 
 
 @st.composite
@@ -260,29 +246,6 @@ def test_quantiles_are_their_definitions(case: tuple[list[Fraction], list[list[F
         assert found == pytest.approx(log_of(expected), abs=1e-12)
 
 
-def test_quantiles_at_the_last_float_before_one() -> None:
-    matrix, last = [[0.75, 0.25], [0.4, 0.6]], math.nextafter(1.0, 0.0)
-    least = float(pointwise_leakage([0.5, 0.5], matrix).min())
-    for upper in (False, True):
-        assert leakage_quantile([0.5, 0.5], matrix, last, upper=upper) == least
-
-
-# ---------------------------------------------------------------- events and the binary envelope
-
-
-@pytest.mark.parametrize(
-    "event", [[1, 0], [1, 0, 0, 0], [], [[1, 0, 0]], [0.5, -0.1, 0], [1.1, 0, 0], [math.nan, 1, 0], [0, 0, 0]]
-)
-def test_impossible_events_are_refused(event: Any) -> None:
-    with pytest.raises(MechanismError):
-        event_leakage([0.5, 0.5], THREE, event)
-
-
-def test_an_event_of_outputs_that_never_occur_is_refused() -> None:
-    with pytest.raises(MechanismError, match="never happens"):
-        event_leakage([0.5, 0.5], [[0.5, 0.5, 0], [0.2, 0.8, 0]], [0, 0, 1])
-
-
 def algorithm_1(p: FloatArray, matrix: FloatArray, delta: float) -> float:
     """ENV, Algorithm 1, line by line."""
     law, largest = p @ matrix, 0.0
@@ -320,7 +283,7 @@ def slack_bound(pair: tuple[FloatArray, FloatArray], delta: float) -> float:
 # ---------------------------------------------------------------- bounds and compositions
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_two_steps_are_bounded_by_their_parts(seed: int) -> None:
     rng = np.random.default_rng([1104, seed])
     p, first = random_pair(rng, 4)
@@ -344,25 +307,6 @@ def test_two_steps_are_bounded_by_their_parts(seed: int) -> None:
         assert reached <= counted_envelope_bound(m * k, delta) + 1e-9
 
 
-@pytest.mark.parametrize("bad", [np.ones((2, 2)) / 2, np.ones((2, 3, 2)) / 2, np.ones((3, 2, 2)), "second"])
-def test_second_steps_that_do_not_fit_are_refused(bad: Any) -> None:
-    with pytest.raises((MechanismError, ValueError)):
-        conditional_maximal_leakage([[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]], bad)
-
-
-def test_counted_and_composed_bounds_refuse_what_they_cannot_mean() -> None:
-    assert counted_envelope_bound(4, 0.25) == pytest.approx(math.log(16), abs=1e-15)
-    few: list[Any] = [0, -1, 2.5, math.nan, "two"]
-    for outputs in few:
-        with pytest.raises(PrivacyError):
-            counted_envelope_bound(outputs, 0.5)
-    impossible: list[Any] = [[-0.1], [math.nan], [math.inf], [], "one"]
-    for leakages in impossible:
-        with pytest.raises(PrivacyError):
-            composed_envelope_bound(leakages, 0.5)
-    assert composed_envelope_bound([0.0], 0.5) == pytest.approx(math.log(2), abs=1e-15)
-
-
 @given(pairs(), DELTAS)
 @MODEST
 def test_the_bounds_are_in_order(pair: tuple[FloatArray, FloatArray], delta: float) -> None:
@@ -373,12 +317,24 @@ def test_the_bounds_are_in_order(pair: tuple[FloatArray, FloatArray], delta: flo
     assert low >= min(leakage_quantile(*pair, delta, upper=True), high)
 
 
-@pytest.mark.parametrize("bad", NO_PROBABILITIES)
-def test_deltas_that_are_no_probability_inside_are_refused(bad: Any) -> None:
+def test_what_cannot_be_meant_is_refused() -> None:
+    for slack_of in (slack, mean_slack):
+        levels = (-1e-9, math.nan, math.inf, "one", None)
+        refused(PrivacyError, slack_of, ".", *((QUARTERS, HALVES, bad) for bad in levels))
+    events: list[Any] = [[1, 0], [1, 0, 0, 0], [], [[1, 0, 0]], [0.5, -0.1, 0], [1.1, 0, 0], [math.nan, 1, 0]]
+    refused(MechanismError, event_leakage, ".", *(([0.5, 0.5], THREE, one) for one in [*events, [0, 0, 0]]))
+    never = ([0.5, 0.5], [[0.5, 0.5, 0], [0.2, 0.8, 0]], [0, 0, 1])
+    refused(MechanismError, event_leakage, "never happens", never)
+    steps: list[Any] = [np.ones((2, 2)) / 2, np.ones((2, 3, 2)) / 2, np.ones((3, 2, 2)), "second"]
+    first = [[0.2, 0.3, 0.5], [0.5, 0.3, 0.2]]
+    refused(ValueError, conditional_maximal_leakage, ".", *((first, second) for second in steps))
+    refused(PrivacyError, counted_envelope_bound, ".", *((few, 0.5) for few in (0, -1, 2.5, math.nan, "two")))
+    sums: list[Any] = [[-0.1], [math.nan], [math.inf], [], "one"]
+    refused(PrivacyError, composed_envelope_bound, ".", *((leakages, 0.5) for leakages in sums))
+    assert counted_envelope_bound(4, 0.25) == pytest.approx(math.log(16), abs=1e-15)
+    assert composed_envelope_bound([0.0], 0.5) == pytest.approx(math.log(2), abs=1e-15)
+    deltas: list[Any] = [0, 1, 0.0, 1.0, -0.1, 1.1, math.nan, math.inf, "half", None, True]
     for measure in (approximate_pml_level, leakage_quantile, binary_envelope, binary_event, envelope_bounds):
-        with pytest.raises(PrivacyError):
-            measure(QUARTERS, HALVES, bad)
-    with pytest.raises(PrivacyError):
-        counted_envelope_bound(4, bad)
-    with pytest.raises(PrivacyError):
-        composed_envelope_bound([1.0], bad)
+        refused(PrivacyError, measure, ".", *((QUARTERS, HALVES, bad) for bad in deltas))
+    refused(PrivacyError, counted_envelope_bound, ".", *((4, bad) for bad in deltas))
+    refused(PrivacyError, composed_envelope_bound, ".", *(([1.0], bad) for bad in deltas))

@@ -11,20 +11,33 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles.finite_orders import worst_prior
+from refusals import refused
 from strategies import MODEST, epsilons, exact, exact_columns, exact_law, log_of, mechanisms, pairs, priors
 
-from pmlopt import Mechanism, Prior, measures
+from pmlopt import (
+    PML,
+    Mechanism,
+    Prior,
+    Secret,
+    SibsonLeakage,
+    maximal_leakage,
+    measures,
+)
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.measures import (
+    channel_capacity,
     failure_probability,
     information_density,
     ldp_level,
     leakage_level,
     leakage_parts,
     lip_levels,
+    maximal_alpha_leakage,
     mutual_information,
     pointwise_leakage,
+    secret_witness,
 )
 from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
 
@@ -41,12 +54,8 @@ def output_law(prior: FloatArray, matrix: FloatArray) -> list[Fraction]:
 def defined(prior: FloatArray, matrix: FloatArray) -> Mapping[str, Any]:
     """The measures by name, from sums and quotients in fractions."""
     p, law, columns = exact_law(prior), output_law(prior, matrix), exact_columns(matrix)
-    density = np.array(
-        [
-            [log_of(v / q) if v > 0 else -math.inf for v, q in zip(exact(row), law, strict=True)]
-            for row in matrix
-        ]
-    )
+    rows = [[v / q if v > 0 else Fraction(0) for v, q in zip(exact(row), law, strict=True)] for row in matrix]
+    density = np.array([[log_of(ratio) if ratio > 0 else -math.inf for ratio in row] for row in rows])
     occurring = density[:, matrix.max(axis=0) > 0]
     joint = [float(w * v) for w, row in zip(p, matrix, strict=True) for v in exact(row)]
     return {
@@ -106,37 +115,28 @@ def test_a_constant_mechanism_leaks_exactly_nothing(prior: FloatArray, row: Floa
     assert set(information_density(prior, matrix).ravel().tolist()) <= {0.0, -math.inf}
 
 
-@pytest.mark.parametrize("step", [1e-6, 1e-9, 1e-12, 1e-14])
-def test_tiny_levels_have_their_digits(step: float) -> None:
-    prior, matrix = np.array([0.3, 0.7]), np.array([[0.6 + step, 0.4 - step], [0.6, 0.4]])
-    expected = defined(prior, matrix)
-    for name in ("leakage_level", "lip_levels", "maximal_leakage", "ldp_level"):
-        assert measured(name, prior, matrix) == pytest.approx(expected[name], rel=1e-6, abs=0), name
+def test_tiny_levels_and_little_information_have_their_digits() -> None:
+    for step in (1e-6, 1e-9, 1e-12, 1e-14):
+        prior, matrix = np.array([0.3, 0.7]), np.array([[0.6 + step, 0.4 - step], [0.6, 0.4]])
+        expected = defined(prior, matrix)
+        for name in ("leakage_level", "lip_levels", "maximal_leakage", "ldp_level"):
+            assert measured(name, prior, matrix) == pytest.approx(expected[name], rel=1e-6, abs=0), name
+    for step in (1e-3, 1e-5, 1e-6):
+        matrix = np.array([[0.5 + step, 0.5 - step], [0.5 - step, 0.5 + step]])
+        # the series of the capacity of a binary symmetric channel: 2 s^2 + 4/3 s^4 + 32/15 s^6 + ...
+        series = 2 * step**2 + 4 / 3 * step**4 + 32 / 15 * step**6
+        assert mutual_information([0.5, 0.5], matrix) == pytest.approx(series, rel=1e-6, abs=0)
 
 
-@pytest.mark.parametrize("step", [1e-3, 1e-5, 1e-6])
-def test_little_information_has_its_digits(step: float) -> None:
-    matrix = np.array([[0.5 + step, 0.5 - step], [0.5 - step, 0.5 + step]])
-    # the series of the capacity of a binary symmetric channel: 2 s^2 + 4/3 s^4 + 32/15 s^6 + ...
-    expected = 2 * step**2 + 4 / 3 * step**4 + 32 / 15 * step**6
-    assert mutual_information([0.5, 0.5], matrix) == pytest.approx(expected, rel=1e-6, abs=0)
-
-
-@pytest.mark.parametrize("smallest", [1e-3, 1e-9, 1e-13, 1e-17, 1e-30, 1e-200])
-def test_what_is_very_unlikely_leaks_what_it_should(smallest: float) -> None:
-    level = leakage_level([smallest, 1 - smallest], np.eye(2))
-    assert level == pytest.approx(-math.log(smallest), rel=1e-12)
-    rare = np.array([[smallest, 1 - smallest], [0.5, 0.5]])
-    assert ldp_level(rare) == pytest.approx(math.log(0.5) - math.log(smallest), rel=1e-12)
-
-
-def test_a_matrix_of_subnormal_entries_is_measured() -> None:
+def test_what_is_very_unlikely_leaks_what_it_should() -> None:
+    for smallest in (1e-3, 1e-9, 1e-13, 1e-17, 1e-30, 1e-200):
+        level = leakage_level([smallest, 1 - smallest], np.eye(2))
+        assert level == pytest.approx(-math.log(smallest), rel=1e-12)
+        rare = np.array([[smallest, 1 - smallest], [0.5, 0.5]])
+        assert ldp_level(rare) == pytest.approx(math.log(0.5) - math.log(smallest), rel=1e-12)
     matrix = np.array([[1.0, 5e-324], [1.0, 0.0]])
     assert pointwise_leakage([0.25, 0.75], matrix)[1] == pytest.approx(math.log(4), rel=1e-12)
     assert mutual_information([0.25, 0.75], matrix) == pytest.approx(0.0, abs=1e-15)
-
-
-# ---------------------------------------------------------------- the failure probability
 
 
 @given(pairs(), epsilons())
@@ -160,9 +160,6 @@ def test_failure_probability_by_hand() -> None:
             failure_probability([0.5, 0.5], np.eye(2), bad)
 
 
-# ---------------------------------------------------------------- the parts of pointwise leakage
-
-
 @given(pairs())
 @MODEST
 def test_lemmas_2_and_3_the_parts_add_up_and_the_second_is_zero_where_letters_look_alike(pair: Pair) -> None:
@@ -183,12 +180,9 @@ def test_lemmas_2_and_3_the_parts_add_up_and_the_second_is_zero_where_letters_lo
         assert (second == 0) == (len({value for value in column if value > 0}) <= 1)
 
 
-def test_an_excluded_letter_of_one_in_a_billion_is_seen() -> None:
+def test_an_excluded_letter_of_one_in_a_billion_is_seen_and_letters_must_agree() -> None:
     excluded, _ = leakage_parts([1e-9, 1 - 1e-9], [[1.0, 0.0], [0.5, 0.5]])
     assert excluded.tolist() == pytest.approx([0.0, 1e-9], rel=1e-9)
-
-
-def test_labels_and_sizes_must_agree() -> None:
     with pytest.raises(MechanismError, match="2 letters and the mechanism 3"):
         leakage_parts([0.5, 0.5], np.eye(3))
     with pytest.raises(MechanismError, match="differ"):
@@ -198,13 +192,6 @@ def test_labels_and_sizes_must_agree() -> None:
 # ---------------------------------------------------------------- ratios without cancellation
 
 
-def test_a_numerator_of_zeros_has_the_ratio_zero_whatever_rounds() -> None:
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        below, matrix = rng.uniform(size=(2, 7)), rng.uniform(0.1, 1, size=(7, 3))
-        assert (log_product_ratios(np.zeros((2, 7)), below, matrix) == -math.inf).all()
-
-
 @given(pairs(tiny=False), st.integers(0, 2**32 - 1))
 @MODEST
 def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> None:
@@ -212,6 +199,9 @@ def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> Non
     rng, matrix = np.random.default_rng(seed), pair[1]
     above, below = rng.integers(0, 4, (2, 3, len(matrix))).astype(float)
     found = log_product_ratios(above, below, matrix)
+    # a numerator of zeros has the ratio zero, whatever rounds
+    many = rng.uniform(0.1, 1, size=(7, 3))
+    assert (log_product_ratios(np.zeros((2, 7)), rng.uniform(size=(2, 7)), many) == -math.inf).all()
     for k, y in np.ndindex(found.shape):
         up, down = (
             sum((w * v for w, v in zip(exact(row[k]), exact(matrix[:, y]), strict=True)), Fraction(0))
@@ -228,3 +218,79 @@ def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> Non
 def test_ratios_of_entries_at_the_ends() -> None:
     above, below = np.array([0.0, 0.5, 0.5, 0.25]), np.array([0.5, 0.0, 0.25, 0.5])
     assert log_entry_ratios(above, below) == pytest.approx([-math.inf, math.inf, math.log(2), -math.log(2)])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_it_is_the_definition_in_fractions(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    counts = rng.integers(0, 9, (3, 4)) + np.eye(3, 4, dtype=int) + (np.arange(4) == 3)
+    matrix = rng.integers(0, 6, (4, 5)) / 64
+    matrix[:, 0] += 1 - matrix.sum(axis=1)
+    secret, total = Secret.from_counts(counts), int(counts.sum())
+    expected = {}
+    for y, column in enumerate(matrix.T):
+        v = [Fraction(entry) for entry in column.tolist()]
+        mean = sum(
+            (Fraction(int(n), total) * e for n, e in zip(counts.sum(axis=0), v, strict=True)), Fraction(0)
+        )
+        for s, row in enumerate(counts.tolist()):
+            given = sum((Fraction(n, sum(row)) * e for n, e in zip(row, v, strict=True)), Fraction(0))
+            expected[s, y] = -math.inf if given == 0 else math.log(given / mean)
+    of_outcomes = [max(expected[s, y] for s in range(3)) for y in range(5)]
+    assert pointwise_leakage(secret, matrix) == pytest.approx(of_outcomes, rel=1e-12, abs=1e-14)
+    (s, y), most = max(expected.items(), key=lambda item: item[1])
+    witness = secret_witness(secret, matrix)
+    assert (witness.value, witness.outcome, witness.law) == (s, y, 0)
+    assert witness.level == leakage_level(secret, matrix) == pytest.approx(most, rel=1e-12)
+    assert PML(1.0, about=secret).level(secret.prior, matrix) == witness.level
+
+
+def test_the_worse_of_two_laws_is_named() -> None:
+    even, told = [[0.25, 0.25], [0.25, 0.25]], [[0.5, 0.0], [0.0, 0.5]]
+    witness = secret_witness(Secret(np.array([even, told])), np.eye(2))
+    assert (witness.law, witness.level) == (1, math.log(2))
+    assert leakage_level(Secret(even), np.eye(2)) == 0.0
+
+
+def test_other_letters_are_refused() -> None:
+    secret = Secret([[0.25, 0.25], [0.25, 0.25]], labels=["a", "b"])
+    with pytest.raises(MechanismError, match="3 inputs"):
+        leakage_level(secret, np.eye(3))
+    with pytest.raises(MechanismError, match="another order"):
+        leakage_level(secret, Mechanism(np.eye(2), ["b", "a"]))
+
+
+ORDERS = (1.2, 2.0, 5.0, 50.0)
+
+
+@pytest.mark.parametrize("alpha", ORDERS)
+def test_both_ends_are_the_optimum_over_priors(alpha: float) -> None:
+    rng = np.random.default_rng(int(alpha))
+    for _ in range(4):
+        matrix = rng.dirichlet(np.ones(4) * 0.7, size=3)
+        lower, upper = maximal_alpha_leakage(matrix, alpha, 1e-10)
+        assert upper - lower <= 1e-10
+        assert lower == pytest.approx(worst_prior(matrix, alpha)[1], abs=1e-6)
+        for law in rng.dirichlet(np.ones(3), size=20):
+            assert SibsonLeakage(alpha, 1.0).level(law, matrix) <= upper + 1e-12
+
+
+@pytest.mark.parametrize("alpha", ORDERS)
+def test_of_a_symmetric_channel_it_is_that_of_even_letters(alpha: float) -> None:
+    matrix = np.full((5, 5), 0.1) + 0.5 * np.eye(5)
+    lower, upper = maximal_alpha_leakage(matrix, alpha)
+    even = SibsonLeakage(alpha, 1.0).level(np.full(5, 0.2), matrix)
+    assert lower == pytest.approx(even, abs=1e-12)
+    assert upper == pytest.approx(even, abs=1e-11)
+
+
+def test_its_limits_are_the_capacity_and_the_maximal_leakage() -> None:
+    matrix = [[0.7, 0.2, 0.1], [0.1, 0.6, 0.3]]
+    assert maximal_alpha_leakage(matrix, 1 + 1e-6)[0] == pytest.approx(channel_capacity(matrix)[0], abs=1e-5)
+    assert maximal_alpha_leakage(matrix, 1e5)[0] == pytest.approx(maximal_leakage(matrix), abs=1e-4)
+    assert maximal_alpha_leakage([[0.5, 0.5], [0.5, 0.5]], 3)[1] == pytest.approx(0, abs=1e-12)
+
+
+def test_orders_that_are_other_measures_are_refused() -> None:
+    orders = (1.0, 0.5, math.inf, math.nan)
+    refused(PrivacyError, maximal_alpha_leakage, "above 1", *(([[1.0]], alpha) for alpha in orders))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from fractions import Fraction
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, random_set
 from scipy.optimize import linprog
+from strategies import exact
 
 from pmlopt import AllPriors, ConvexHull, L1Ball, Prior
 from pmlopt.errors import PrivacyError
@@ -56,7 +58,7 @@ def test_tiny_levels_are_told_apart() -> None:
     assert failure_probability([0.3, 0.7], matrix, 0.0) == pytest.approx(1.0)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(SEEDS, st.sampled_from(KINDS), st.floats(0.05, 0.999))
 def test_over_a_set_it_is_the_supremum(seed: int, kind: str, part: float) -> None:
     rng = np.random.default_rng(seed)
@@ -64,28 +66,29 @@ def test_over_a_set_it_is_the_supremum(seed: int, kind: str, part: float) -> Non
     case = random_set(kind, rng, n)
     matrix = rng.dirichlet(np.full(m, 0.7), n)
     corners = case.defined.corners()
-    p = np.full(n, 1 / n)
+    prior = Prior(np.full(n, 1 / n), labels=case.priors.labels)
     capacity = float(leakage_capacity(case.priors, matrix))
     epsilon = part * min(capacity, 8.0)
-    found = failure_probability(Prior(p, labels=case.priors.labels), matrix, epsilon, over=case.priors)
+    found = failure_probability(prior, matrix, epsilon, over=case.priors)
     best = exact_supremum(corners, matrix, epsilon)
     assert found >= best - 1e-9
     assert found <= best + 1e-6
     for law in rng.dirichlet(np.full(len(corners), 0.5), 50) @ corners:
         assert under(law, matrix, epsilon) <= found + 1e-9
     if capacity < 600:
-        assert (
-            failure_probability(Prior(p, labels=case.priors.labels), matrix, capacity, over=case.priors) == 0
-        )
+        assert failure_probability(prior, matrix, capacity, over=case.priors) == 0
 
 
 def test_by_hand() -> None:
     """Of (0.75, 0.25) and its turn: output 0 has a mass in [0.45, 0.55], and fails below 0.75 e^-eps."""
     warner, ball = [[0.75, 0.25], [0.25, 0.75]], L1Ball([0.5, 0.5], 0.2)
     for epsilon, expected in ((0.45, 0.75 * math.exp(-0.45)), (0.3, 1.0), (math.log(5 / 3), 0.0)):
-        assert failure_probability([0.5, 0.5], warner, epsilon, over=ball) == pytest.approx(
-            expected, abs=2e-9
-        )
+        found = failure_probability([0.5, 0.5], warner, epsilon, over=ball)
+        assert found == pytest.approx(expected, abs=2e-9)
+    none: list[Any] = [0.1, [0.5, 0.5], "ball", AllPriors(3), object()]
+    for over in none:
+        with pytest.raises(PrivacyError):
+            failure_probability([0.5, 0.5], np.eye(2), 0.5, over=over)
 
 
 def test_conditions_that_miss_each_other_by_little_are_told_apart() -> None:
@@ -97,22 +100,13 @@ def test_conditions_that_miss_each_other_by_little_are_told_apart() -> None:
     assert found < 0.68
 
 
-@pytest.mark.parametrize("over", [0.1, [0.5, 0.5], "ball", AllPriors(3), object()])
-def test_what_is_no_set_on_these_letters(over: Any) -> None:
-    with pytest.raises(PrivacyError):
-        failure_probability([0.5, 0.5], np.eye(2), 0.5, over=over)
-
-
 def exactly(law: FloatArray, columns: FloatArray) -> list[Fraction]:
     """The probabilities of the outcomes under a law, without rounding."""
-    weights = [Fraction(x) for x in law.tolist()]
-    return [
-        sum((w * Fraction(x) for w, x in zip(weights, v, strict=True)), Fraction(0))
-        for v in columns.T.tolist()
-    ]
+    weights = exact(law)
+    return [sum(map(mul, weights, exact(v)), Fraction(0)) for v in columns.T]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_bound_of_a_node_is_its_lagrangian_and_not_below_in_exact_arithmetic(seed: int) -> None:
     rng = np.random.default_rng([300, seed])
     columns, corners = rng.random((4, 6)), rng.dirichlet(np.ones(4), 3)
@@ -135,7 +129,7 @@ def test_the_bound_of_a_node_is_its_lagrangian_and_not_below_in_exact_arithmetic
     assert max(reached) <= Fraction(bound) <= max(reached) + Fraction(1, 10**12)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_multipliers_prove_a_node_empty_that_has_a_prior(
     seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from strategies import pairs
+from refusals import refused
+from strategies import MODEST, pairs
 
 from pmlopt import GuessLeakage, Mechanism, Prior, queries, record_leakage, solve
 from pmlopt.core.arrays import FloatArray
@@ -31,6 +32,7 @@ from pmlopt.measures import (
 
 
 @given(st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=2, max_size=4), st.data())
+@MODEST
 def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObject) -> None:
     rows = [
         [Fraction(entry + (place == 0), sum(row) + 1) for place, entry in enumerate(row)] for row in table
@@ -58,13 +60,12 @@ def test_the_posterior_is_that_of_bayes(table: list[list[int]], data: st.DataObj
 
 def test_tiny_probabilities_keep_their_digits() -> None:
     prior = [1e-300, 1 - 1e-300]
-    found = posterior(prior, [[1.0, 0.0], [1e-300, 1.0]])
-    assert found[0, 0] == pytest.approx(0.5)
+    assert posterior(prior, [[1.0, 0.0], [1e-300, 1.0]])[0, 0] == pytest.approx(0.5)
     rare = what_outcomes_tell(prior, [[1.0, 0.0], [1e-300, 1.0]])[0]
     assert rare.leakage == pytest.approx(math.log(0.5) + 300 * math.log(10))
 
 
-def test_a_letter_that_is_known_for_certain_is_said() -> None:
+def test_what_is_said_of_outcomes() -> None:
     tells = what_outcomes_tell([0.4, 0.3, 0.3], [[1, 0], [0, 1], [0, 1]])
     assert str(tells[0]) == "If the output is 0, the true value is 0 with certainty; before it was 0.4."
     assert str(tells[1]).endswith("with probability 0.5; before it was 0.3. It cannot be 0.")
@@ -72,9 +73,12 @@ def test_a_letter_that_is_known_for_certain_is_said() -> None:
         "Whoever sees the output 0 knows the true value with certainty.",
         "The output 1 rules at least one value out.",
     )
-
-
-def test_nothing_is_said_where_no_outcome_is_listed() -> None:
+    still = what_outcomes_tell([0.5, 0.5], [[1, 0], [1, 0]])
+    said = "Only the output 0 ever occurs: it tells nothing. Another utility keeps more."
+    assert outcome_warnings(still) == (said,)
+    near = Mechanism([[0.999, 0.001], [0.002, 0.998]], outputs=["low", "high"])
+    warning = "Whoever sees the output high or low is almost certain of the true value."
+    assert warning in outcome_warnings(what_outcomes_tell(Prior.uniform(2), near))
     assert outcome_warnings([]) == ()
     parity = queries.ModularSum(3, 2)
     found = solve(record_leakage(parity, queries.laplace(parity, 1.0), 1.0))
@@ -82,14 +86,8 @@ def test_nothing_is_said_where_no_outcome_is_listed() -> None:
     assert "tells anything" not in found.summary()
 
 
-def test_a_constant_is_said_to_tell_nothing() -> None:
-    tells = what_outcomes_tell([0.5, 0.5], [[1, 0], [1, 0]])
-    assert outcome_warnings(tells) == (
-        "Only the output 0 ever occurs: it tells nothing. Another utility keeps more.",
-    )
-
-
 @given(st.lists(st.integers(1, 9), min_size=2, max_size=5), st.floats(0, 1))
+@MODEST
 def test_the_epsilon_for_a_posterior_keeps_it_and_no_larger_one_does(
     weights: list[int], share: float
 ) -> None:
@@ -104,6 +102,7 @@ def test_the_epsilon_for_a_posterior_keeps_it_and_no_larger_one_does(
 
 
 @given(pairs(min_size=2))
+@MODEST
 def test_an_audit_has_every_level(pair: tuple[FloatArray, FloatArray]) -> None:
     prior, matrix = pair
     found = audit(prior, matrix)
@@ -116,12 +115,6 @@ def test_an_audit_has_every_level(pair: tuple[FloatArray, FloatArray]) -> None:
         "maximal_leakage": maximal_leakage(matrix),
         "mutual_information": mutual_information(prior, matrix),
     }
-
-
-def test_who_is_almost_certain_is_said_of_each_outcome() -> None:
-    near = Mechanism([[0.999, 0.001], [0.002, 0.998]], outputs=["low", "high"])
-    warning = "Whoever sees the output high or low is almost certain of the true value."
-    assert warning in outcome_warnings(what_outcomes_tell(Prior.uniform(2), near))
 
 
 # ---------------------------------------------------------------- guesses
@@ -160,8 +153,6 @@ def test_the_mean_success_grows_by_no_more_than_the_worst_outcome_tells() -> Non
 
 
 def test_impossible_numbers_are_refused() -> None:
-    with pytest.raises(PrivacyError, match="guesses"):
-        guessing_probability([0.5, 0.5], np.eye(2), 0)
-    for order in (0, -1.0, math.inf, math.nan):
-        with pytest.raises(PrivacyError, match="order"):
-            guesswork([0.5, 0.5], np.eye(2), order)
+    half = ([0.5, 0.5], np.eye(2))
+    refused(PrivacyError, guessing_probability, "guesses", (*half, 0))
+    refused(PrivacyError, guesswork, "order", *((*half, order) for order in (0, -1.0, math.inf, math.nan)))

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from refusals import refused
 
 from pmlopt import Mechanism, ldp_level
 from pmlopt.core.arrays import FloatArray
@@ -103,8 +103,6 @@ def test_losses_by_letters_and_where_they_are_infinite() -> None:
         privacy_loss(mechanism, "a", "c")
 
 
-@pytest.mark.parametrize("bad", [-1.0, math.nan, math.inf, "one"])
-def test_what_is_no_level_is_refused(bad: Any) -> None:
+def test_what_is_no_level_is_refused() -> None:
     for measure in (approximate_dp_delta, probabilistic_dp_delta, approximate_dp_level):
-        with pytest.raises(PrivacyError):
-            measure(np.eye(2), bad)
+        refused(PrivacyError, measure, ".", *((np.eye(2), bad) for bad in (-1.0, math.nan, math.inf, "one")))

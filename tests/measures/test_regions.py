@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from strategies import MODEST, epsilons, exact_law, log_of, pairs, priors
 
 from pmlopt import Prior
@@ -52,13 +53,7 @@ def test_a_mechanism_has_fewer_zeros_a_column_than_its_region(pair: tuple[FloatA
     assert (occurring == 0).sum(axis=0).max() <= region - 1
 
 
-@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf])
-def test_a_region_needs_a_level(epsilon: float) -> None:
-    with pytest.raises(PrivacyError, match="epsilon"):
-        privacy_region([0.5, 0.5], epsilon)
-
-
-@pytest.mark.parametrize("n", [2, 3, 7, 12, 40])
+@pytest.mark.parametrize("n", [2, 3, 7, 12])
 def test_a_closed_border_belongs_to_the_upper_region(n: int) -> None:
     """At log(n / k) k letters alike have all of the mass that a column needs: n - k zeros are allowed."""
     for k in range(1, n + 1):
@@ -81,8 +76,11 @@ def test_borders_of_counts_are_decided_as_in_fractions(counts: list[int], place:
     assert privacy_region(Prior.from_counts(counts), math.log(sum(counts) / sum(kept))) == expected
 
 
-@pytest.mark.parametrize("least", [1e-9, 1e-12, 1e-16, 1e-300])
-def test_a_rare_letter_has_its_own_border(least: float) -> None:
-    prior = [least, 1 - least]
-    assert region_boundaries(prior)[1] == pytest.approx(-math.log1p(-least), rel=1e-12)
-    assert [privacy_region(prior, share * least) for share in (0.0, 0.999, 1.001)] == [1, 1, 2]
+def test_a_rare_letter_has_its_own_border_and_a_region_needs_a_level() -> None:
+    for least in (1e-9, 1e-12, 1e-16, 1e-300):
+        prior = [least, 1 - least]
+        assert region_boundaries(prior)[1] == pytest.approx(-math.log1p(-least), rel=1e-12)
+        assert [privacy_region(prior, share * least) for share in (0.0, 0.999, 1.001)] == [1, 1, 2]
+    refused(
+        PrivacyError, privacy_region, "epsilon", *(([0.5, 0.5], bad) for bad in (-0.1, math.nan, math.inf))
+    )

@@ -14,6 +14,7 @@ from commands import run_fully as run
 from oracles import columns
 from oracles.constraints import inequalities
 from oracles.designs import optimum
+from refusals import refused
 
 from pmlopt import (
     LDP,
@@ -65,7 +66,7 @@ def asked(kind: str, rng: np.random.Generator) -> tuple[list[Constraint], tuple[
 @pytest.mark.parametrize("privacy", REQUIREMENTS, ids=lambda one: one.name)
 def test_designs_keep_them_and_are_the_best_that_do(privacy: Requirement, kind: str) -> None:
     rng = np.random.default_rng(len(kind))
-    for _ in range(3):
+    for _ in range(2):
         p = rng.dirichlet(np.ones(4) * 3)
         constraints, outputs = asked(kind, rng)
         prior, loss = Prior(p, LETTERS), rng.uniform(size=(4, len(outputs)))
@@ -81,7 +82,7 @@ def test_designs_keep_them_and_are_the_best_that_do(privacy: Requirement, kind: 
             assert (a @ found.matrix.ravel() - b).max(initial=0) <= 1e-7
 
 
-@pytest.mark.parametrize("most", [0.1, 0.3, 2.0])
+@pytest.mark.parametrize("most", [0.1, 2.0])
 def test_information_is_on_the_outcomes_of_the_largest_budget(most: float) -> None:
     """Beside the linear program over the extreme columns of each class of outcomes, with free masses."""
     prior, outputs = Prior([0.4, 0.35, 0.25], list("abc")), list("uvwxyz")
@@ -108,33 +109,26 @@ def test_information_is_on_the_outcomes_of_the_largest_budget(most: float) -> No
         design(prior, PML(0.7), MutualInformation(), list("abc"), [Invariant()])
 
 
-def test_an_even_law_is_kept_at_no_cost() -> None:
-    found = solve(design([0.25] * 4, PML(0.5), "hamming", constraints=[Invariant()]))
-    assert found.value == pytest.approx(1 - math.exp(0.5) / 4, abs=1e-9)
-
-
-def test_no_change_is_allowed_but_to_the_letter_itself() -> None:
+def test_an_even_law_is_kept_at_no_cost_and_who_is_alone_is_told() -> None:
+    even = solve(design([0.25] * 4, PML(0.5), "hamming", constraints=[Invariant()]))
+    assert even.value == pytest.approx(1 - math.exp(0.5) / 4, abs=1e-9)
     prior = Prior([0.5, 0.3, 0.2], ["a", "b", "c"])
     alone = [Strata({"a": "one", "b": "two", "c": "two"})]
     found = solve(design(prior, PML(math.log(2)), "hamming", constraints=alone))
-    assert found.matrix[:, 0] == pytest.approx(
-        [1, 0, 0], abs=1e-12
-    )  # who is alone is told: log 2 at the mass of a half
-    assert found.value == pytest.approx(0.2)  # b and c look alike, as each lift is 2 at most
+    # who is alone is told: log 2 at the mass of a half; b and c look alike, as each lift is 2 at most
+    assert found.matrix[:, 0] == pytest.approx([1, 0, 0], abs=1e-12)
+    assert found.value == pytest.approx(0.2)
 
 
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        ([Unbiased()], "no numbers: give scores by label"),
-        ([Unbiased({"a": 1, "b": 2})], "'c'"),
-        ([Zeros([("a", "z")])], "'z'"),
-        ([OutcomeLeakage({"z": 0.5})], "'z'"),
-        ([Strata([["a", "b"]])], "'c'"),
-        ([Invariant(), Invariant()], "two constraints 'invariant'"),
+        ([Unbiased()], "no numbers: give scores by label"), ([Unbiased({"a": 1, "b": 2})], "'c'"),
+        ([Zeros([("a", "z")])], "'z'"), ([OutcomeLeakage({"z": 0.5})], "'z'"),
+        ([Strata([["a", "b"]])], "'c'"), ([Invariant(), Invariant()], "two constraints 'invariant'"),
         ([PML(1.0)], "is no constraint"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_meant_is_refused(constraints: Sequence[Any], message: str) -> None:
     with pytest.raises(InputError, match=message):
         design(Prior([0.5, 0.3, 0.2], ["a", "b", "c"]), PML(1.0), "hamming", constraints=constraints)
@@ -145,14 +139,10 @@ def test_they_are_refused_where_nothing_would_keep_them() -> None:
         design(Prior([0.5, 0.5], ["a", "b"]), PML(1.0), ExpectedLoss(np.ones((2, 1))), ["a"], [Invariant()])
     with pytest.raises(ProgramError, match="listed letters"):
         design([0.5, 0.5], PML(1.0), "mutual-information", constraints=[Invariant()])
-    with pytest.raises(InputError, match="largest variance"):
-        Variance(-1)
-    with pytest.raises(InputError, match="the score of 'c'"):
-        Unbiased({"a": 1, "b": 2, "c": math.inf})
-    with pytest.raises(InputError, match="budget of the outcome 'a'"):
-        OutcomeLeakage({"a": -0.5})
-    with pytest.raises(InputError, match="'a' stands twice"):
-        Strata([["a", "b", "c"], ["a"]])
+    refused(InputError, Variance, "largest variance", (-1,))
+    refused(InputError, Unbiased, "the score of 'c'", ({"a": 1, "b": 2, "c": math.inf},))
+    refused(InputError, OutcomeLeakage, "budget of the outcome 'a'", ({"a": -0.5},))
+    refused(InputError, Strata, "'a' stands twice", ([["a", "b", "c"], ["a"]],))
 
 
 def test_a_file_says_what_is_asked_and_is_checked_by_it(tmp_path: Path) -> None:

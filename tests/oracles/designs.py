@@ -104,11 +104,10 @@ def _peak_rows(n: int, m: int, epsilon: float) -> tuple[FloatArray, FloatArray, 
 
 
 def _slack_rows(p: FloatArray, m: int, privacy: ApproximatePML) -> tuple[FloatArray, FloatArray, int]:
-    """`P[x,y] - e^eps q[y] <= s[x,y]`, `sum_y s[x,y] <= delta`, with the N M numbers s after the matrix."""
-    n = len(p)
-    excess = np.eye(n * m) - np.exp(privacy.epsilon) * np.tile(np.kron(p[None, :], np.eye(m)), (n, 1))
+    """`e^-eps (P[x,y] - s[x,y]) <= q[y]`, `sum_y s[x,y] <= delta`, with N M numbers s after the matrix."""
+    n, down = len(p), np.exp(-privacy.epsilon) * np.eye(len(p) * m)
     sums = np.kron(np.eye(n), np.ones((1, m)))
-    rows = np.block([[excess, -np.eye(n * m)], [np.zeros((n, n * m)), sums]])
+    rows = np.block([[pml_rows(p, m, privacy.epsilon), -down], [np.zeros((n, n * m)), sums]])
     return rows, np.concatenate([np.zeros(n * m), np.full(n, privacy.delta)]), n * m
 
 
@@ -122,10 +121,15 @@ def support(p: FloatArray, requirement: Requirement, gains: FloatArray) -> float
     return best
 
 
-def peak_support(p: FloatArray, epsilon: float, gains: FloatArray, with_mass: bool) -> float:
-    """The same for maximal leakage, which bounds all columns together; `with_mass`: `sum_y q[y] = 1`."""
+def joint_support(
+    p: FloatArray, privacy: MaximalLeakage | ApproximatePML, gains: FloatArray, with_mass: bool = True
+) -> float:
+    """The same where a bound is on all columns together; `with_mass`: `sum_y q[y] = 1`."""
     n, m = gains.shape
-    rows, right, more = _peak_rows(n, m, min(epsilon, float(np.log(n))))
+    if isinstance(privacy, MaximalLeakage):
+        rows, right, more = _peak_rows(n, m, min(privacy.epsilon, float(np.log(n))))
+    else:
+        rows, right, more = _slack_rows(p, m, privacy)
     mass = np.concatenate([np.repeat(p, m), np.zeros(more)])[None, :]
     answer = linear_program(
         np.concatenate([-(p[:, None] * gains).ravel(), np.zeros(more)]),

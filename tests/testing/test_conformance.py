@@ -40,46 +40,31 @@ from pmlopt.testing import ConformanceError, check_prior_set, check_requirement,
 
 PRIOR = Prior([0.4, 0.3, 0.2, 0.1])
 REQUIREMENTS: list[Requirement] = [
-    PML(0.7),
-    LDP(1.0),
-    LIP(0.5, 0.8),
-    MaximalLeakage(0.3),
-    ApproximatePML(0.3, 0.1),
-    RenyiPML(2, 0.4),
-    SibsonLeakage(2, 0.3),
-    SibsonLeakage(3.5, 0.3),
-    MaximalAlphaLeakage(2, 0.3),
-    MaximalAlphaLeakage(3.5, 0.3),
-    GuessLeakage(1, 0.3),
-    GuessLeakage(2, 0.2),
-    RenyiPML(1.5, 0.4),
-]
+    PML(0.7), LDP(1.0), LIP(0.5, 0.8), MaximalLeakage(0.3), ApproximatePML(0.3, 0.1), RenyiPML(2, 0.4),
+    SibsonLeakage(2, 0.3), SibsonLeakage(3.5, 0.3), MaximalAlphaLeakage(2, 0.3),
+    MaximalAlphaLeakage(3.5, 0.3), GuessLeakage(1, 0.3), GuessLeakage(2, 0.2), RenyiPML(1.5, 0.4),
+]  # fmt: skip
 SETS: list[PriorSet] = [
-    L1Ball(PRIOR, 0.15),
-    L1Ball(PRIOR, 0.5),
-    Box([0.2, 0.1, 0.1, 0.05], [0.6, 0.5, 0.4, 0.3]),
-    MinimumMass(4, 0.05),
-    ConvexHull([[0.4, 0.3, 0.2, 0.1], [0.25] * 4]),
-    AllPriors(4),
-]
+    L1Ball(PRIOR, 0.15), L1Ball(PRIOR, 0.5), Box([0.2, 0.1, 0.1, 0.05], [0.6, 0.5, 0.4, 0.3]),
+    MinimumMass(4, 0.05), ConvexHull([[0.4, 0.3, 0.2, 0.1], [0.25] * 4]), AllPriors(4),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("requirement", REQUIREMENTS, ids=lambda r: r.name)
 def test_requirements_that_ship_conform(requirement: Requirement) -> None:
-    check_requirement(requirement, instances=4)
+    check_requirement(requirement, instances=2)
 
 
 @pytest.mark.parametrize("priors", SETS, ids=repr)
 def test_sets_that_ship_conform(priors: PriorSet) -> None:
-    check_prior_set(priors, instances=4)
+    check_prior_set(priors, instances=3)
     check_requirement(PML(0.7, over=priors), PRIOR, instances=1)
 
 
 def test_finite_orders_conform_about_a_secret_and_over_sets() -> None:
     secret = Secret([[0.1, 0.2, 0.1, 0.05], [0.3, 0.1, 0.1, 0.05]])
     check_requirement(RenyiPML(2.5, 0.1, about=secret), secret.prior, instances=1)
-    check_requirement(RenyiPML(2, 0.3, over=SETS[0]), PRIOR, instances=1)
-    check_requirement(RenyiPML(1.5, 0.3, over=SETS[4]), PRIOR, instances=1)
+    check_requirement(RenyiPML(1.5, 0.3, over=SETS[0]), PRIOR, instances=1)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +72,7 @@ def test_finite_orders_conform_about_a_secret_and_over_sets() -> None:
     [MutualInformation(), TotalVariation(), Hellinger(), ExpectedLoss(absolute), ExpectedGain(np.eye(4))],
 )
 def test_utilities_that_ship_conform(utility: LinearUtility | SubConvex) -> None:
-    check_utility(utility, PRIOR, instances=4)
+    check_utility(utility, PRIOR, instances=3)
 
 
 # ---------------------------------------------------------------- what is wrong in one form
@@ -158,11 +143,6 @@ class WideBall(L1Ball):
         return L1Ball(self.center, self.radius + 0.05).least_mean(matrix)
 
 
-def test_a_set_whose_worst_case_is_another_is_found() -> None:
-    with pytest.raises(ConformanceError, match="least means"):
-        check_prior_set(WideBall(PRIOR, 0.1))
-
-
 class DoubledIntegers(L1Ball):
     def least_sum(self, matrix: Any) -> tuple[Any, Any]:
         sums, unit = super().least_sum(matrix)
@@ -179,9 +159,13 @@ class OtherWorstPrior(L1Ball):
         return np.full(self.size, 1 / self.size)
 
 
-@pytest.mark.parametrize("kind", [DoubledIntegers, NoAuxiliary, OtherWorstPrior])
-def test_a_set_that_is_wrong_in_one_form_is_found(kind: type[L1Ball]) -> None:
-    with pytest.raises(ConformanceError):
+@pytest.mark.parametrize(
+    ("kind", "words"),
+    [(WideBall, "least means"), (DoubledIntegers, "integers"), (NoAuxiliary, "auxiliary"),
+     (OtherWorstPrior, "rationals near")],
+)  # fmt: skip
+def test_a_set_that_is_wrong_in_one_form_is_found(kind: type[L1Ball], words: str) -> None:
+    with pytest.raises(ConformanceError, match=words):
         check_prior_set(kind(PRIOR, 0.1), instances=2)
 
 

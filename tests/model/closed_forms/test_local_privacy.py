@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from refusals import refused
 from strategies import MODEST, epsilons, pairs, priors
 
 from pmlopt.core.arrays import FloatArray
@@ -34,10 +35,18 @@ def test_randomized_response_has_exactly_its_level(size: int, epsilon: float) ->
     assert ldp_level(mechanism) == pytest.approx(epsilon, rel=1e-12, abs=1e-15)
 
 
-def test_randomized_response_at_the_ends() -> None:
+def test_the_ends() -> None:
     assert randomized_response(1, 1.0).matrix.tolist() == [[1.0]]
     assert randomized_response(4, 0.0).matrix.tolist() == np.full((4, 4), 0.25).tolist()
     assert randomized_response(3, 5000.0).matrix.tolist() == np.eye(3).tolist()
+    assert ldp_level(exponential([[1.0, 0.0], [1.0, 0.0]], 2.0)) == 0.0  # without sensitivity
+    assert ldp_for_pml([0.4, 0.6], 0.0) == pml_of_ldp([0.4, 0.6], 0.0) == pml_of_ldp([1.0], 3.0) == 0.0
+    for size in (1, 2, 3, 7, 49, 1000):  # from the maximum on any mechanism will do
+        prior = Prior.uniform(size)
+        assert ldp_for_pml(prior, prior.max_leakage) == ldp_for_pml(prior, prior.max_leakage + 1) == math.inf
+    for smallest in (1e-9, 1e-20, 1e-100):
+        exact = -math.log(smallest + (1 - smallest) * math.exp(-40.0))
+        assert pml_of_ldp([smallest, 1 - smallest], 40.0) == pytest.approx(exact, rel=1e-12)
 
 
 @given(TABLES, epsilons())
@@ -50,17 +59,6 @@ def test_exponential_mechanism_prefers_by_the_scores(scores: list[list[float]], 
         log_ratio = np.log(matrix / matrix[:, :1])
         expected = epsilon * (table - table[:, :1]) / (2 * sensitivity)
         assert log_ratio == pytest.approx(expected, rel=1e-11, abs=1e-12)
-
-
-def test_exponential_mechanism_without_sensitivity_ignores_the_secret() -> None:
-    mechanism = exponential([[1.0, 0.0], [1.0, 0.0]], 2.0)
-    assert ldp_level(mechanism) == 0.0
-
-
-@pytest.mark.parametrize("scores", [[1.0, 2.0], [[math.nan, 1.0]], [[1.0], [1.0, 2.0]], []])
-def test_scores_that_are_no_table_are_refused(scores: Any) -> None:
-    with pytest.raises(UtilityError, match="the scores"):
-        exponential(scores, 1.0)
 
 
 @given(priors(2, 5), st.floats(0.0, 0.999))
@@ -99,38 +97,18 @@ def test_a_larger_ldp_level_guarantees_no_more(prior: FloatArray, share: float) 
     assert pml_of_ldp(prior, level + 0.01) > epsilon
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 5, 6, 7, 10, 49, 100, 1000])
-def test_from_the_maximum_on_any_mechanism_will_do(size: int) -> None:
-    prior = Prior.uniform(size)
-    assert ldp_for_pml(prior, prior.max_leakage) == math.inf
-    assert ldp_for_pml(prior, prior.max_leakage + 1) == math.inf
-
-
-def test_levels_of_zero_stay_exactly_zero() -> None:
-    assert ldp_for_pml([0.4, 0.6], 0.0) == 0.0
-    assert pml_of_ldp([0.4, 0.6], 0.0) == 0.0
-    assert pml_of_ldp([1.0], 3.0) == 0.0
-
-
-@pytest.mark.parametrize("smallest", [1e-9, 1e-20, 1e-100])
-def test_a_very_unlikely_letter_keeps_the_digits(smallest: float) -> None:
-    prior = [smallest, 1 - smallest]
-    exact = -math.log(smallest + (1 - smallest) * math.exp(-40.0))
-    assert pml_of_ldp(prior, 40.0) == pytest.approx(exact, rel=1e-12)
-
-
-@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf])
-def test_levels_that_are_none_are_refused(epsilon: float) -> None:
-    for form in (ldp_for_pml, pml_of_ldp):
-        with pytest.raises(PrivacyError, match="epsilon"):
-            form([0.5, 0.5], epsilon)
-    with pytest.raises(PrivacyError, match="epsilon"):
-        randomized_response(3, epsilon)
-    with pytest.raises(PrivacyError, match="epsilon"):
-        exponential([[1.0]], epsilon)
-
-
-@pytest.mark.parametrize("size", [0, -2, 1.5, "many"])
-def test_randomized_response_needs_a_size(size: Any) -> None:
-    with pytest.raises(PrivacyError, match="size of the alphabet"):
-        randomized_response(size, 1.0)
+def test_what_cannot_be_meant_is_refused() -> None:
+    none = (-0.1, math.nan, math.inf)
+    tables: list[Any] = [[1.0, 2.0], [[math.nan, 1.0]], [[1.0], [1.0, 2.0]], []]
+    half = [0.5, 0.5]
+    for form, of in (
+        (ldp_for_pml, half),
+        (pml_of_ldp, half),
+        (randomized_response, 3),
+        (exponential, [[1.0]]),
+    ):
+        refused(PrivacyError, form, "epsilon", *((of, epsilon) for epsilon in none))
+    refused(PrivacyError, exponential, "epsilon", *(([[1.0]], epsilon) for epsilon in none))
+    sizes = (0, -2, 1.5, "many")
+    refused(PrivacyError, randomized_response, "size of the alphabet", *((size, 1.0) for size in sizes))
+    refused(UtilityError, exponential, "the scores", *((scores, 1.0) for scores in tables))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,6 +12,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from oracles import designs as oracles
 from oracles.designs import FloatArray
+from refusals import refused
 from strategies import MODEST
 
 from pmlopt import (
@@ -66,6 +68,8 @@ def appendix(p1: float, epsilon: float, beta: float) -> FloatArray:
 @example(0.0, 1e-8, 0.0)
 @MODEST
 def test_it_attains_its_level_or_is_the_identity(one: float, other: float, epsilon: float) -> None:
+    alone = robust_binary(one, one, epsilon).matrix if 0.01 <= one <= 0.99 else None
+    assert alone is None or alone == pytest.approx(binary([one, 1 - one], epsilon).matrix, abs=1e-12)
     lowest, highest = sorted([one, other])
     assume(lowest < 1 - 1e-9 and highest > 1e-9)
     matrix = robust_binary(lowest, highest, epsilon).matrix
@@ -118,7 +122,7 @@ def test_it_is_optimal_for_mutual_information(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", SHAPES)
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_with_its_turn_and_the_constants_it_is_optimal_for_every_gain(name: str, seed: int) -> None:
     lowest, highest, epsilon = SHAPES[name]
     rng = np.random.default_rng(seed)
@@ -131,9 +135,8 @@ def test_with_its_turn_and_the_constants_it_is_optimal_for_every_gain(name: str,
     best = oracles.optimum(law, PML(50.0), gains, rows, np.zeros(len(rows))).value
     assert reached == pytest.approx(best, abs=1e-9)
     over = ConvexHull([[lowest, 1 - lowest], [highest, 1 - highest]])
-    assert solve(design(law, PML(epsilon, over=over), ExpectedGain(gains))).value == pytest.approx(
-        best, abs=1e-9
-    )
+    found = solve(design(law, PML(epsilon, over=over), ExpectedGain(gains)))
+    assert found.value == pytest.approx(best, abs=1e-9)
 
 
 def test_the_widest_ball_gives_warners_randomized_response() -> None:
@@ -152,34 +155,18 @@ def test_the_widest_ball_gives_warners_randomized_response() -> None:
             assert told == pytest.approx(ldp, abs=1e-10)
 
 
-@given(st.floats(0.01, 0.99), st.floats(0, 5))
-@MODEST
-def test_for_a_known_prior_it_is_the_binary_mechanism(p1: float, epsilon: float) -> None:
-    found = robust_binary(p1, p1, epsilon).matrix
-    assert found == pytest.approx(binary([p1, 1 - p1], epsilon).matrix, abs=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("lowest", "highest"), [(0.6, 0.5), (-0.1, 0.5), (0.5, 1.1), (1.0, 1.0), (0.0, 0.0), (math.nan, 0.5)]
-)
-def test_an_interval_that_is_none_is_refused(lowest: float, highest: float) -> None:
-    with pytest.raises(PrivacyError, match="interval"):
-        robust_binary(lowest, highest, 0.5)
-
-
-@pytest.mark.parametrize("epsilon", [-0.1, math.nan, math.inf])
-def test_a_level_that_is_none_is_refused(epsilon: float) -> None:
-    with pytest.raises(PrivacyError, match="epsilon"):
-        robust_binary(0.3, 0.6, epsilon)
+def test_what_cannot_be_meant_is_refused() -> None:
+    ends = ((0.6, 0.5), (-0.1, 0.5), (0.5, 1.1), (1.0, 1.0), (0.0, 0.0), (math.nan, 0.5))
+    refused(PrivacyError, robust_binary, "interval", *((*pair, 0.5) for pair in ends))
+    none = (-0.1, math.nan, math.inf)
+    refused(PrivacyError, robust_binary, "epsilon", *((0.3, 0.6, epsilon) for epsilon in none))
 
 
 @pytest.mark.parametrize("points", [[[1.0, 1e-17]], [[1e-17, 1.0]], [[1.0, 1e-17], [1.0, 1e-20]]])
-@pytest.mark.parametrize("epsilon", [0.5, 1.0])
-def test_where_a_letter_is_impossible_but_for_rounding_a_design_needs_no_form(
-    points: list[list[float]], epsilon: float
-) -> None:
-    result = solve(design([0.5, 0.5], PML(epsilon, over=ConvexHull(points)), MutualInformation()))
-    assert result.level <= epsilon
+def test_where_a_letter_is_impossible_but_for_rounding_a_design_needs_no_form(points: Any) -> None:
+    for epsilon in (0.5, 1.0):
+        result = solve(design([0.5, 0.5], PML(epsilon, over=ConvexHull(points)), MutualInformation()))
+        assert result.level <= epsilon
 
 
 @pytest.mark.parametrize("epsilon", [1.0, 36.0, 37.0, 690.0])

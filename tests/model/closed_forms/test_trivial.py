@@ -1,67 +1,43 @@
-"""The two ends of every trade-off."""
+"""The two ends of every trade-off, and the table of closed forms."""
 
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import MODEST, mechanisms, pairs
+from refusals import refused
+from strategies import MODEST, pairs
 
+from pmlopt import LDP, LIP, PML, AllPriors, ApproximatePML, L1Ball, MaximalLeakage, MinimumMass, Prior
 from pmlopt.core.arrays import FloatArray
-from pmlopt.data.prior import Prior
 from pmlopt.errors import UtilityError
 from pmlopt.measures import ldp_level, leakage_level, maximal_leakage, mutual_information
 from pmlopt.model.closed_forms import constant, deterministic
-
-
-@st.composite
-def tables(draw: st.DrawFn) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """A prior, a mechanism, and gains of the mechanism's shape."""
-    prior, matrix = draw(pairs())
-    cells = st.lists(st.floats(-100, 100), min_size=matrix.size, max_size=matrix.size)
-    return prior, matrix, np.array(draw(cells)).reshape(matrix.shape)
+from pmlopt.model.closed_forms.catalogue import CLOSED_FORMS, forms
+from pmlopt.model.privacy import Requirement
 
 
 def value(prior: FloatArray, matrix: FloatArray, gains: FloatArray) -> float:
     return math.fsum((prior[:, None] * matrix * gains).ravel())
 
 
-@given(tables())
+@given(pairs(), st.data())
 @MODEST
-def test_constant_leaks_exactly_nothing(table: tuple[FloatArray, FloatArray, FloatArray]) -> None:
-    prior, _, gains = table
-    mechanism = constant(prior, gains)
-    assert sorted(mechanism.matrix.sum(axis=0).tolist())[-1] == len(prior)
-    assert leakage_level(prior, mechanism) == 0.0
-    assert ldp_level(mechanism) == 0.0
-    assert maximal_leakage(mechanism) == 0.0
-    assert mutual_information(prior, mechanism) == 0.0
-
-
-@given(tables(), st.data())
-@MODEST
-def test_no_mechanism_without_leakage_gains_more_than_constant(
-    table: tuple[FloatArray, FloatArray, FloatArray], data: st.DataObject
+def test_constant_leaks_nothing_and_nothing_gains_more_than_deterministic(
+    pair: tuple[FloatArray, FloatArray], data: st.DataObject
 ) -> None:
-    prior, matrix, gains = table
-    best = value(prior, constant(prior, gains).matrix, gains)
-    rows = data.draw(mechanisms(1, max_outputs=matrix.shape[1]))
-    same = np.zeros_like(matrix)
-    same[:, : rows.shape[1]] = rows
-    assert value(prior, same, gains) <= best + 1e-11
-
-
-@given(tables())
-@MODEST
-def test_no_mechanism_gains_more_than_deterministic(
-    table: tuple[FloatArray, FloatArray, FloatArray],
-) -> None:
-    prior, matrix, gains = table
-    best = deterministic(prior, gains)
+    prior, matrix = pair
+    cells = st.lists(st.floats(-100, 100), min_size=matrix.size, max_size=matrix.size)
+    gains = np.array(data.draw(cells)).reshape(matrix.shape)
+    still, best = constant(prior, gains), deterministic(prior, gains)
+    assert sorted(still.matrix.sum(axis=0).tolist())[-1] == len(prior)
+    assert leakage_level(prior, still) == ldp_level(still) == maximal_leakage(still) == 0.0
+    assert mutual_information(prior, still) == 0.0
+    same = np.tile(matrix[:1], (len(prior), 1))  # another mechanism without leakage
+    assert value(prior, same, gains) <= value(prior, still.matrix, gains) + 1e-11
     assert (np.sort(best.matrix, axis=1)[:, -1] == 1).all()
     assert value(prior, matrix, gains) <= value(prior, best.matrix, gains) + 1e-11
 
@@ -71,22 +47,47 @@ def test_the_first_of_equals_is_taken() -> None:
     assert deterministic([0.5, 0.5], np.ones((2, 3))).matrix.tolist() == [[1.0, 0.0, 0.0]] * 2
 
 
-def test_the_inputs_are_the_letters_of_the_prior() -> None:
+def test_the_inputs_are_the_letters_of_the_prior_and_gains_must_fit() -> None:
     prior = Prior([0.5, 0.5], ["a", "b"])
     for form in (constant, deterministic):
         assert form(prior, np.eye(2)).inputs == ("a", "b")
+        refused(UtilityError, form, "1 rows for 2 letters", (prior, [[1.0, 0.0]]))
+        refused(UtilityError, form, "2 dimension", (prior, [1.0, 0.0]))
+        refused(UtilityError, form, "nan at row 0, column 0", (prior, [[math.nan, 0.0], [0.0, 1.0]]))
+        refused(UtilityError, form, "numbers", (prior, [["a", "b"], ["c", "d"]]))
+
+
+SKEWED, EVEN, PAIR = Prior([0.5, 0.3, 0.2]), Prior.uniform(4), Prior([0.6, 0.4])
 
 
 @pytest.mark.parametrize(
-    ("gains", "message"),
+    ("prior", "privacy", "names"),
     [
-        ([[1.0, 0.0]], "1 rows for 2 letters"),
-        ([1.0, 0.0], "2 dimension"),
-        ([[math.nan, 0.0], [0.0, 1.0]], "nan at row 0, column 0"),
-        ([["a", "b"], ["c", "d"]], "numbers"),
+        (PAIR, PML(0.3), ["binary", "high_privacy"]), (PAIR, PML(0.8), ["binary"]),
+        (SKEWED, PML(0.2), ["high_privacy"]), (SKEWED, PML(0.5), []), (EVEN, PML(0.5), ["uniform"]),
+        (EVEN, MaximalLeakage(0.5), ["uniform"]), (SKEWED, MaximalLeakage(0.5), []),
+        (SKEWED, LDP(0.5), ["randomized_response"]), (SKEWED, LIP(0.5, 0.5), []),
+        (SKEWED, ApproximatePML(0.5, 0.1), []),
+        (SKEWED, PML(0.5, over=AllPriors(3)), ["randomized_response"]),
+        (SKEWED, PML(0.5, over=MinimumMass(3, 0.1)), []),
+        (SKEWED, PML(0.2, over=L1Ball(SKEWED, 0.0)), ["high_privacy"]),
+        (PAIR, PML(0.3, over=L1Ball(PAIR, 0.2)), ["robust_binary"]),
+        (PAIR, PML(0.3, over=AllPriors(2)), ["robust_binary", "randomized_response"]),
     ],
-)
-def test_gains_that_do_not_fit_are_refused(gains: Any, message: str) -> None:
-    for form in (constant, deterministic):
-        with pytest.raises(UtilityError, match=message):
-            form([0.5, 0.5], gains)
+)  # fmt: skip
+def test_candidates_meet_the_requirement(prior: Prior, privacy: Requirement, names: list[str]) -> None:
+    found = dict(forms(prior, privacy))
+    assert list(found) == names
+    for form in found.values():
+        assert privacy.level(prior, form) <= max(privacy.limits.values()) + 1e-12
+
+
+def test_randomized_response_has_the_ldp_level_that_the_requirement_allows() -> None:
+    gains = np.zeros((3, 1))
+    for privacy, epsilon in (
+        (LDP(0.5), 0.5),
+        (PML(0.5, over=AllPriors(3)), 0.5),
+        (PML(0.5), -math.log((math.exp(-0.5) - 0.2) / 0.8)),  # [song2026worstcase, Proposition 1]
+    ):
+        matrix = CLOSED_FORMS["randomized_response"](SKEWED, privacy, gains).matrix
+        assert math.log(matrix[0, 0] / matrix[1, 0]) == pytest.approx(epsilon, abs=1e-12)

@@ -48,8 +48,6 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import CoordinateLoss
 from pmlopt.programs.exact.arithmetic import holds_exactly, snap
 
-KINDS = (RenyiPML, SibsonLeakage, MaximalAlphaLeakage)
-
 SECRET = Secret(
     [[[0.1, 0.2, 0.1], [0.4, 0.1, 0.1]], [[0.2, 0.2, 0.1], [0.2, 0.2, 0.1]]],
     values=["ill", "well"],
@@ -64,8 +62,7 @@ RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
 
 @pytest.mark.parametrize("kind", [RenyiPML, SibsonLeakage])
-@pytest.mark.parametrize("alpha", [1.2, 2.0, 5.0, 50.0])
-@pytest.mark.parametrize("letters", [2, 6, 12])
+@pytest.mark.parametrize(("letters", "alpha"), [(2, 2.0), (6, 1.2), (6, 50.0), (12, 5.0)])
 def test_designs_gain_what_the_program_as_written_does(kind: Any, letters: int, alpha: float) -> None:
     rng = np.random.default_rng([letters, int(10 * alpha)])
     p, gains, epsilon = random_prior(rng, letters), rng.random((letters, 4)), float(rng.uniform(0.05, 0.8))
@@ -77,7 +74,7 @@ def test_designs_gain_what_the_program_as_written_does(kind: Any, letters: int, 
     assert holds_exactly(Prior(p), kind(alpha, epsilon), found.matrix)
 
 
-@pytest.mark.parametrize("alpha", [1.2, 2.0, 5.0, 50.0])
+@pytest.mark.parametrize("alpha", [1.2, 2.0, 50.0])
 def test_designs_for_every_prior_gain_what_cuts_at_priors_do(alpha: float) -> None:
     rng = np.random.default_rng(int(10 * alpha))
     for letters, epsilon in ((2, 0.2), (4, 0.5)):
@@ -90,13 +87,13 @@ def test_designs_for_every_prior_gain_what_cuts_at_priors_do(alpha: float) -> No
         assert found.gap <= 1e-7
         assert found.certificate.verify()
     # rows at one divergence from a centre, more than there are outputs: the worst prior is not unique
-    p, gains = random_prior(rng, 9), rng.random((9, 3))
+    p, gains = random_prior(rng, 6), rng.random((6, 3))
     found = solve(design(p, MaximalAlphaLeakage(alpha, 0.3), ExpectedGain(gains)))
     assert found.level == pytest.approx(0.3, abs=1e-6)
     assert worst_prior(found.matrix, alpha)[1] == pytest.approx(found.level, abs=1e-6)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(pairs(min_size=2, tiny=False))
 def test_levels_grow_from_the_information_to_those_of_the_order_infinity(
     pair: tuple[FloatArray, FloatArray],
@@ -164,7 +161,10 @@ def test_the_check_is_exact_at_the_boundary(form: str) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "alpha"),
-    [(kind, alpha) for kind in KINDS for alpha in (1.5, 2, 1000.0) if kind is not SibsonLeakage or alpha < 2],
+    [
+        (SibsonLeakage, 1.5),
+        *((kind, alpha) for kind in (RenyiPML, MaximalAlphaLeakage) for alpha in (1.5, 2, 1000.0)),
+    ],
 )
 def test_constants_meet_every_order_and_ordinary_ends_are_no_exception(kind: Any, alpha: float) -> None:
     for epsilon in (0.0, 1e-4, 800.0):
@@ -172,7 +172,8 @@ def test_constants_meet_every_order_and_ordinary_ends_are_no_exception(kind: Any
         for p in ([1e-300, 0.5, 0.5], [0.2, 0.3, 0.5]):
             assert requirement.holds(p, constant)
             assert holds_exactly(Prior(p), requirement, constant)
-            if kind is MaximalAlphaLeakage or (kind is RenyiPML and min(p) < 1e-9):
+            designed = (alpha, epsilon) in ((1.5, 0.0), (2, 800.0), (1000.0, 1e-4))
+            if designed and (kind is MaximalAlphaLeakage or (kind is RenyiPML and min(p) < 1e-9)):
                 found = solve(design(p, requirement, ExpectedGain(np.eye(3))))
                 assert found.level <= epsilon
                 assert found.gap <= 1e-5 or (min(p) < 1e-9 and kind is not RenyiPML)
@@ -193,7 +194,7 @@ def test_the_mean_for_every_prior_bounds_that_of_each() -> None:
         assert level >= max(sibson(law, matrix, alpha) for law in rng.dirichlet(np.ones(3), 20)) - 1e-12
 
 
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 6.0])
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
 def test_about_a_secret_it_is_the_bound_on_the_letters_of_the_secret(alpha: float) -> None:
     rng = np.random.default_rng(int(10 * alpha))
     prior, requirement = SECRET.prior, RenyiPML(alpha, 0.05, about=SECRET)
@@ -210,7 +211,7 @@ def test_about_a_secret_it_is_the_bound_on_the_letters_of_the_secret(alpha: floa
     assert found.certificate.verify()
 
 
-@pytest.mark.parametrize("alpha", [1.5, 2.0, 20.0])
+@pytest.mark.parametrize("alpha", [1.5, 2.0])
 def test_over_a_set_it_is_the_bound_for_its_worst_prior(alpha: float) -> None:
     rng = np.random.default_rng(int(10 * alpha))
     p, gains, matrix = TWO.laws[0], rng.random((3, 3)), rng.dirichlet(np.ones(3), 3)
@@ -252,15 +253,14 @@ def test_forms_that_do_not_fit_are_refused() -> None:
 
 
 def test_on_records_alike_it_is_solved_by_orbits() -> None:
-    bits, loss = IIDPrior([0.7, 0.3], 3), CoordinateLoss([[0, 1], [1, 0]])
+    bits, loss = IIDPrior([0.7, 0.3], 2), CoordinateLoss([[0, 1], [1, 0]])
     listed = bits.listed()
     letters: list[tuple[int, ...]] = list(listed.labels)  # type: ignore[arg-type]
     table = np.array([[sum(a != b for a, b in zip(x, y, strict=True)) for y in letters] for x in letters])
-    for alpha in (1.5, 2.0):
-        found = solve(design(bits, RenyiPML(alpha, 0.4), loss))
-        other = solve(design(listed, RenyiPML(alpha, 0.4), ExpectedLoss(table.astype(float))))
-        assert found.value == pytest.approx(other.value, abs=1e-6)
-        assert found.gap <= 1e-7
-        assert found.certificate.verify()
+    found = solve(design(bits, RenyiPML(2, 0.4), loss))
+    other = solve(design(listed, RenyiPML(2, 0.4), ExpectedLoss(table.astype(float))))
+    assert found.value == pytest.approx(other.value, abs=1e-6)
+    assert found.gap <= 1e-7
+    assert found.certificate.verify()
     ball = RenyiPML(2, 0.4, over=L1Ball(bits, 0.05))
     assert solve(design(bits, ball, loss)).value >= found.value - 1e-9

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles.queries import Case, cases, explicit, modular_sum, quadratic, weight
+from refusals import refused
 from strategies import MODEST
 
 from pmlopt import Mechanism
@@ -98,13 +99,6 @@ class TestSymmetricChannel:
                 expected = 1 - error if at == other else error / (m - 1)
                 assert answer.matrix[at, other] == expected
 
-    @pytest.mark.parametrize("error", [-0.1, 1.1, -1e-12, NAN, INF, "a", None, [0.5], True])
-    def test_the_error_must_be_a_probability(self, error: Any) -> None:
-        with pytest.raises(MechanismError, match="error probability"):
-            symmetric_channel(ModularSum(4, 3), error)
-        with pytest.raises(MechanismError, match=r"0\.1 for 1 values"):
-            symmetric_channel(ModularSum(4, 1), 0.1)
-
 
 class TestLaws:
     @given(cases(numeric=True), EPSILONS)
@@ -112,15 +106,21 @@ class TestLaws:
     @example(quadratic(6), 1e-9)
     @example(weight(None, 6), 50.0)
     @MODEST
-    def test_laplace_in_many_digits(self, case: Case, epsilon: float) -> None:
-        answer = laplace(case.query, epsilon)
-        assert answer.inputs == answer.outputs == case.values
+    def test_laplace_and_exponential_by_distance_in_many_digits(self, case: Case, epsilon: float) -> None:
+        noisy, scored = laplace(case.query, epsilon), by_distance(case.query, epsilon)
+        for answer in (noisy, scored):
+            assert answer.inputs == answer.outputs == case.values
+            if case.sensitivity == 0:
+                assert answer.matrix.tolist() == np.eye(len(case.values)).tolist()
         if case.sensitivity == 0:
-            assert answer.matrix.tolist() == np.eye(len(case.values)).tolist()
             return
         with localcontext(DIGITS):
-            expected = laplace_in_digits(list(case.values), exact(case.sensitivity) / exact(epsilon))
-        assert answer.matrix == pytest.approx(np.array(expected), rel=1e-12, abs=0)
+            scale = exact(case.sensitivity) / exact(epsilon)
+            numbers = [exact(value) for value in case.values]
+            of_noise = laplace_in_digits(list(case.values), scale)
+            of_scores = exponential_in_digits([[-abs(y - t) / (2 * scale) for y in numbers] for t in numbers])
+        assert noisy.matrix == pytest.approx(np.array(of_noise), rel=1e-12, abs=0)
+        assert scored.matrix == pytest.approx(np.array(of_scores), rel=1e-12, abs=0)
 
     @given(cases(), EPSILONS)
     @MODEST
@@ -132,21 +132,7 @@ class TestLaws:
         assert answer.inputs == answer.outputs == case.values
         assert answer.matrix == pytest.approx(np.array(expected), rel=1e-13, abs=0)
 
-    @given(cases(numeric=True), EPSILONS)
-    @MODEST
-    def test_exponential_by_distance_in_many_digits(self, case: Case, epsilon: float) -> None:
-        answer = exponential(case.query, epsilon, "distance")
-        assert answer.inputs == answer.outputs == case.values
-        if case.sensitivity == 0:
-            assert answer.matrix.tolist() == np.eye(len(case.values)).tolist()
-            return
-        with localcontext(DIGITS):
-            rate = exact(epsilon) / (2 * exact(case.sensitivity))
-            numbers = [exact(value) for value in case.values]
-            expected = exponential_in_digits([[-rate * abs(y - t) for y in numbers] for t in numbers])
-        assert answer.matrix == pytest.approx(np.array(expected), rel=1e-12, abs=0)
-
-    @pytest.mark.parametrize("epsilon", [1e-9, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0])
+    @pytest.mark.parametrize("epsilon", [1e-9, 0.5, 2.0, 20.0])
     def test_parity_flips_as_in_the_paper(self, epsilon: float) -> None:
         parity = ModularSum(10, 2)
         for answer, flip in (
@@ -171,7 +157,7 @@ class TestLevel:
             return  # no two rows are compared, and the rows have zeros
         assert level(case, matrix) <= epsilon + min(1e-11, 1e-5 * epsilon)
 
-    @pytest.mark.parametrize("epsilon", [0.5, 1.0, 2.0, 4.0])
+    @pytest.mark.parametrize("epsilon", [0.5, 4.0])
     @pytest.mark.parametrize(("n", "modulus"), [(3, 3), (4, 3), (4, 4), (5, 5)])
     def test_a_sum_modulo_three_or_more_has_no_sensitivity_of_one(
         self, n: int, modulus: int, epsilon: float
@@ -191,44 +177,33 @@ class TestLevel:
 
 
 HARD: list[Query] = [
-    ModularSum(4, 2),
-    ModularSum(7, 5, 3),
-    Weight(40),
-    Quadratic(30),
-    Explicit([[0, 1e6], [1e-6, 3]]),
-    Explicit([-1e300, 0.0, 1e300]),
-    Explicit([0.1, 0.1 + 2**-56]),
-    Weight(3, lambda w: Fraction(w, 7)),
+    ModularSum(4, 2), ModularSum(7, 5, 3), Weight(40), Quadratic(30), Explicit([[0, 1e6], [1e-6, 3]]),
+    Explicit([-1e300, 0.0, 1e300]), Explicit([0.1, 0.1 + 2**-56]), Weight(3, lambda w: Fraction(w, 7)),
     Explicit([True, False]),
-]
+]  # fmt: skip
 
 
-class TestFarTails:
-    @pytest.mark.parametrize("query", HARD)
-    def test_rows_are_laws(self, query: Query) -> None:
-        for maker, epsilon in product(NUMERIC, (1e-300, 1.0, 700.0, 1e308)):
-            matrix = maker(query, epsilon).matrix
-            assert np.isfinite(matrix).all()
-            assert (matrix >= 0).all()
-            assert matrix.sum(axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-14)
+@pytest.mark.parametrize("query", HARD)
+def test_rows_are_laws(query: Query) -> None:
+    for maker, epsilon in product(NUMERIC, (1e-300, 1.0, 700.0, 1e308)):
+        matrix = maker(query, epsilon).matrix
+        assert np.isfinite(matrix).all()
+        assert (matrix >= 0).all()
+        assert matrix.sum(axis=1) == pytest.approx(np.ones(len(matrix)), abs=1e-14)
 
 
-class TestBadInput:
-    @pytest.mark.parametrize("maker", NUMERIC)
-    @pytest.mark.parametrize("epsilon", [0, -1e-300, NAN, INF, -INF, "a", None, [1.0, 2.0], 10**400])
-    def test_epsilon_must_be_a_number(self, maker: Maker, epsilon: Any) -> None:
-        with pytest.raises(PrivacyError, match="epsilon"):
-            maker(ModularSum(4, 2), epsilon)
-
-    @pytest.mark.parametrize("score", ["", "Match", "nearest", None, 1])
-    def test_the_score_must_be_known(self, score: Any) -> None:
-        with pytest.raises(PrivacyError, match="write match or distance"):
-            exponential(ModularSum(4, 2), 1.0, score)
-
-    def test_values_that_floats_cannot_tell_apart_are_not_told_without_noise(self) -> None:
-        # their difference is 0 as floats; no noise for a sensitivity of 0 would tell the record
-        case = explicit((2,), [2**53, 2**53 + 1])
-        assert case.sensitivity == 1
-        with pytest.raises(InputError):
-            laplace(case.query, 1.0)
-        assert level(case, exponential(case.query, 1.0).matrix) <= 1
+def test_what_cannot_be_meant_is_refused() -> None:
+    parity, number = ModularSum(4, 2), "error probability"
+    errors = [-0.1, 1.1, -1e-12, NAN, INF, "a", None, [0.5], True]
+    refused(MechanismError, symmetric_channel, number, *((ModularSum(4, 3), error) for error in errors))
+    refused(MechanismError, symmetric_channel, r"0\.1 for 1 values", (ModularSum(4, 1), 0.1))
+    none: list[Any] = [0, -1e-300, NAN, INF, -INF, "a", None, [1.0, 2.0], 10**400]
+    for maker in NUMERIC:
+        refused(PrivacyError, maker, "epsilon", *((parity, epsilon) for epsilon in none))
+    scores = ("", "Match", "nearest", None, 1)
+    refused(PrivacyError, exponential, "write match or distance", *((parity, 1.0, score) for score in scores))
+    # the difference of these is 0 as floats; no noise for a sensitivity of 0 would tell the record
+    case = explicit((2,), [2**53, 2**53 + 1])
+    assert case.sensitivity == 1
+    refused(InputError, laplace, ".", (case.query, 1.0))
+    assert level(case, exponential(case.query, 1.0).matrix) <= 1

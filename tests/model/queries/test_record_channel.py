@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from oracles.queries import Case, cases, explicit, modular_sum, quadratic, weight
+from refusals import refused
 from strategies import MODEST
 
 from pmlopt import Mechanism
@@ -127,22 +128,18 @@ class TestWhatTheRowsAre:
         rows = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.5]]
         assert record_channel(Quadratic(3), Mechanism(rows, [0, 1, 3])).classes.tolist() == [0, 1, 2]
         assert record_channel(Quadratic(3), Mechanism(rows)).classes.tolist() == [0, 1, 2]
-        with pytest.raises(MechanismError, match="differ from the query's values"):
-            record_channel(Quadratic(3), Mechanism(rows, [0, 1, 2]))
-        with pytest.raises(MechanismError, match="same in another order"):
-            record_channel(Quadratic(3), Mechanism(rows, [3, 1, 0]))
-        with pytest.raises(MechanismError, match="differ from the query's values"):
-            record_channel(Quadratic(3), Mechanism(rows, ["a", "b", "c"]))
-
-    def test_names_of_datasets_must_be_in_order(self) -> None:
-        names = list(product((0, 1), repeat=2))
-        with pytest.raises(MechanismError, match="same in another order"):
-            record_channel(ModularSum(2, 2), Mechanism(np.eye(4), names[::-1]))
-        with pytest.raises(MechanismError, match="differ from the datasets"):
-            record_channel(ModularSum(2, 2), Mechanism(np.eye(4), list("abcd")))
+        differ, turned = "differ from the query's values", "same in another order"
+        wrong = [(Quadratic(3), Mechanism(rows, labels)) for labels in ([0, 1, 2], ["a", "b", "c"])]
+        refused(MechanismError, record_channel, differ, *wrong)
+        refused(MechanismError, record_channel, turned, (Quadratic(3), Mechanism(rows, [3, 1, 0])))
+        names, parity = list(product((0, 1), repeat=2)), ModularSum(2, 2)
+        refused(MechanismError, record_channel, turned, (parity, Mechanism(np.eye(4), names[::-1])))
+        other = (parity, Mechanism(np.eye(4), list("abcd")))
+        refused(MechanismError, record_channel, "differ from the datasets", other)
         # of an injective query the rows are values unless they are named in order
-        with pytest.raises(MechanismError, match="differ from the query's values"):
-            record_channel(self.INJECTIVE, Mechanism(self.ORDERED, names[::-1]))
+        refused(
+            MechanismError, record_channel, differ, (self.INJECTIVE, Mechanism(self.ORDERED, names[::-1]))
+        )
 
 
 class TestClasses:
@@ -173,27 +170,14 @@ class TestClasses:
             record_channel(query, rows)
 
 
-class TestBadInput:
-    @pytest.mark.parametrize("rows", [1, 2, 5, 7, 9])
-    def test_the_number_of_rows(self, rows: int) -> None:
-        with pytest.raises(MechanismError, match=rf"has {rows} rows.* 3 values.* 8 datasets"):
-            record_channel(ModularSum(3, 3), np.ones((rows, 1)))
-
-    @pytest.mark.parametrize(
-        "mechanism",
-        [
-            None,
-            "rows",
-            [],
-            [0.5, 0.5],
-            [[0.5, 0.5], [1.0]],
-            [[0.5, 0.6], [0.5, 0.5]],
-            [[1.5, -0.5], [0.5, 0.5]],
-            [[math.nan, 1.0], [0.5, 0.5]],
-            [["a", "b"], ["c", "d"]],
-        ],
-    )
-    def test_it_must_be_a_mechanism(self, mechanism: Any) -> None:
-        with pytest.raises(MechanismError, match=r"the mechanism|the row|the probability") as caught:
-            record_channel(ModularSum(4, 2), mechanism)
-        assert isinstance(caught.value, InputError)
+def test_rows_must_be_as_many_and_a_mechanism() -> None:
+    for rows in (1, 2, 5, 7, 9):
+        said = rf"has {rows} rows.* 3 values.* 8 datasets"
+        refused(MechanismError, record_channel, said, (ModularSum(3, 3), np.ones((rows, 1))))
+    none: list[Any] = [
+        None, "rows", [], [0.5, 0.5], [[0.5, 0.5], [1.0]], [[0.5, 0.6], [0.5, 0.5]],
+        [[1.5, -0.5], [0.5, 0.5]], [[math.nan, 1.0], [0.5, 0.5]], [["a", "b"], ["c", "d"]],
+    ]  # fmt: skip
+    words = "the mechanism|the row|the probability"
+    refused(MechanismError, record_channel, words, *((ModularSum(4, 2), one) for one in none))
+    assert issubclass(MechanismError, InputError)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
 from oracles.queries import cases
+from refusals import refused
 from strategies import MODEST
 
 from pmlopt.errors import InputError, MechanismError, PriorError, QueryError, UtilityError
@@ -125,9 +126,16 @@ class TestOrbits:
     def test_a_class_lies_in_an_orbit_of_what_keeps_function_and_law(
         self, drawn: tuple[Explicit, FloatArray]
     ) -> None:
+        """And it is closed under exchanges of two records that keep both."""
         query, law = drawn
+        classes = orbits(query, law).query.table()
+        for first, second in combinations(range(law.ndim), 2):
+            table, turned = (np.swapaxes(one, first, second) for one in (query.table(), law))
+            same = table.shape == law.shape and (table == query.table()).all()
+            if same and np.allclose(turned, law, rtol=1e-12, atol=0):
+                assert (np.swapaxes(classes, first, second) == classes).all()
         kept = relabellings(query.table(), law)
-        flat = orbits(query, law).query.table().ravel()
+        flat = classes.ravel()
         for place in np.unique(flat):
             members = np.flatnonzero(flat == place).tolist()
             assert set(members) <= {int(moved[members[0]]) for moved in kept}
@@ -146,39 +154,25 @@ class TestOrbits:
         assert_orbits(query, None)
         assert len(orbits(query).values) == len(orbits(Explicit(query.table())).values)
 
-    def test_thirteen_ternary_records(self) -> None:
-        """Their 3^13 datasets are not listed: 14 numbers of odd letters, binomial with 1/3."""
+    def test_known_classes(self) -> None:
+        # of thirteen ternary records the 3^13 datasets are not listed: 14 numbers of odd letters, binomial
         found = orbits(ModularSum(13, 2, letters=3))
         odd = np.arange(14)
         assert found.values.tolist() == (odd % 2).tolist()
         law = [math.comb(13, w) * 2 ** (13 - w) / 3**13 for w in range(14)]
         assert found.masses == pytest.approx(law, rel=1e-12)
 
-    def test_a_function_that_is_the_same_for_w_and_n_minus_w(self) -> None:
+        # a function that is the same for w and n - w
         found = orbits(Weight(7, lambda w: abs(2 * w - 7) > 3))
         assert found.values.tolist() == [1, 1, 0, 0]
         assert found.masses == pytest.approx(np.array([1, 7, 21, 35]) / 64)
 
-    @pytest.mark.parametrize("table", [[[0, 1], [1, 0]], np.indices((3, 3)).sum(axis=0) % 3])
-    def test_relabellings_of_two_records_at_a_time(self, table: Any) -> None:
-        """A parity or a sum modulo 3 as a table: the values, in their order."""
-        query = Explicit(table)
-        found = orbits(query)
-        assert found.query is query
-        assert found.values.tolist() == list(range(len(query.values)))
-
-    @given(tables())
-    @MODEST
-    def test_a_class_is_closed_under_exchanges_of_two_records_that_keep_both(
-        self, drawn: tuple[Explicit, FloatArray]
-    ) -> None:
-        query, law = drawn
-        classes = orbits(query, law).query.table()
-        for first, second in combinations(range(law.ndim), 2):
-            table, turned = (np.swapaxes(one, first, second) for one in (query.table(), law))
-            same = table.shape == law.shape and (table == query.table()).all()
-            if same and np.allclose(turned, law, rtol=1e-12, atol=0):
-                assert (np.swapaxes(classes, first, second) == classes).all()
+        # relabellings of two records at a time: of a parity or a sum modulo 3 the values, in their order
+        for table in ([[0, 1], [1, 0]], np.indices((3, 3)).sum(axis=0) % 3):
+            query = Explicit(table)
+            found = orbits(query)
+            assert found.query is query
+            assert found.values.tolist() == list(range(len(query.values)))
 
     @pytest.mark.parametrize("query", [ModularSum(10_000, 2), ModularSum(10_000, 3), Weight(200)])
     def test_many_records(self, query: Query) -> None:
@@ -194,51 +188,29 @@ class TestOrbits:
             assert found.masses[middle] == pytest.approx(exact, rel=1e-9)
 
 
-BAD_LAWS: list[Any] = [
-    [[0.5, 0.6], [-0.1, 0.0]],
-    [[0.5, 0.5], [0.5, 0.5]],
-    [[0.0, 0.0], [0.0, 0.0]],
-    [0.5, 0.5],
-    [0.2] * 5,
-    [[0.25] * 4],
-    [[math.nan, 0.5], [0.25, 0.25]],
-    [[math.inf, 0.5], [0.25, 0.25]],
-    [[0.5], [0.25, 0.25]],
-    [["a", "b"], ["c", "d"]],
-    "uniform",
-    0.25,
-    [],
-]
-
-
-class TestBadInput:
-    @pytest.mark.parametrize("law", BAD_LAWS)
-    def test_laws(self, law: Any) -> None:
-        for query in (ModularSum(2, 2), Weight(2), Explicit([[0, 1], [1, 3]])):
+def test_what_is_no_law_no_query_or_too_large_is_refused() -> None:
+    laws: list[Any] = [
+        [[0.5, 0.6], [-0.1, 0.0]], [[0.5, 0.5], [0.5, 0.5]], [[0.0, 0.0], [0.0, 0.0]], [0.5, 0.5], [0.2] * 5,
+        [[0.25] * 4], [[math.nan, 0.5], [0.25, 0.25]], [[math.inf, 0.5], [0.25, 0.25]], [[0.5], [0.25, 0.25]],
+        [["a", "b"], ["c", "d"]], "uniform", 0.25, [],
+    ]  # fmt: skip
+    for query in (ModularSum(2, 2), Weight(2), Explicit([[0, 1], [1, 3]])):
+        for law in laws:
             with pytest.raises(PriorError, match="law") as caught:
                 orbits(query, law)
             assert isinstance(caught.value, InputError)
             assert len(str(caught.value)) < 400
-
-    def test_too_many_datasets(self) -> None:
-        for query, law in [
-            (ModularSum(21, 3, 3), np.full(8, 1 / 8)),
-            (ModularSum(30, 2), np.full(8, 1 / 8)),
-            (ModularSum(21, 4, range(2, 23)), None),
-            (Weight(40), [1.0]),
-        ]:
-            with pytest.raises(QueryError, match="too many"):
-                orbits(query, law)
-
-    @pytest.mark.parametrize("query", [None, "parity", 2, ModularSum, [[0, 1], [1, 0]]])
-    def test_what_is_no_query(self, query: Any) -> None:
-        for attempt in (
-            lambda: orbits(query),
-            lambda: expected_distortion(query, np.eye(2)),
-            lambda: record_channel(query, np.eye(2)),
-        ):
-            with pytest.raises(QueryError, match=r"the query is .* give one such as"):
-                attempt()
+    eight = np.full(8, 1 / 8)
+    large = (
+        (ModularSum(21, 3, 3), eight),
+        (ModularSum(30, 2), eight),
+        (ModularSum(21, 4, range(2, 23)), None),
+    )
+    refused(QueryError, orbits, "too many", *large, (Weight(40), [1.0]))
+    for one in (None, "parity", 2, ModularSum, [[0, 1], [1, 0]]):
+        refused(QueryError, orbits, r"the query is .* give one such as", (one,))
+        for ask in (expected_distortion, record_channel):
+            refused(QueryError, ask, r"the query is .* give one such as", (one, np.eye(2)))
 
 
 class TestExpectedDistortion:
@@ -265,23 +237,6 @@ class TestExpectedDistortion:
         found = expected_distortion(query, rows, loss, law if own_law else None)
         assert found == pytest.approx(mean, rel=1e-12, abs=1e-15)
 
-    @pytest.mark.parametrize(
-        ("loss", "message"),
-        [
-            ([[0.0, 1.0]], "one for each of the query's 2 values"),
-            ([[0.0, 1.0, 2.0], [1.0, 0.0, 2.0]], "shape"),
-            ([[0.0, -1.0], [1.0, 0.0]], "at least 0"),
-            ([[0.0, math.nan], [1.0, 0.0]], "finite"),
-            ([[0.0, math.inf], [1.0, 0.0]], "finite"),
-            ([[0.0], [1.0, 0.0]], "numbers"),
-            ([0.0, 1.0], "dimension"),
-            ("hamming", "numbers"),
-        ],
-    )
-    def test_bad_losses(self, loss: Any, message: str) -> None:
-        with pytest.raises(UtilityError, match=message):
-            expected_distortion(ModularSum(3, 2), np.eye(2), loss)
-
     @pytest.mark.parametrize("given_law", [False, True])
     def test_rows_by_value_by_class_and_by_dataset_agree(self, given_law: bool) -> None:
         query = Quadratic(3)
@@ -296,13 +251,18 @@ class TestExpectedDistortion:
         assert by_class == pytest.approx(by_value, rel=1e-12)
         assert by_dataset == pytest.approx(by_value, rel=1e-12)
 
-    def test_bad_mechanisms_and_queries(self) -> None:
-        with pytest.raises(MechanismError):
-            expected_distortion(ModularSum(3, 2), np.eye(3))
-        with pytest.raises(UtilityError, match="value"):
-            expected_distortion(ModularSum(3, 2), np.full((8, 3), 1 / 3))
-        with pytest.raises(QueryError, match="not numbers"):
-            expected_distortion(Explicit([["no", "yes"]]), np.eye(2))
-        assert expected_distortion(Explicit([["no", "yes"]]), np.eye(2), 1 - np.eye(2)) == 0
-        with pytest.raises(PriorError):
-            expected_distortion(ModularSum(2, 2), np.eye(2), law=[0.5, 0.5])
+    def test_bad_losses_mechanisms_and_queries(self) -> None:
+        parity, text = ModularSum(3, 2), Explicit([["no", "yes"]])
+        losses: list[tuple[Any, str]] = [
+            ([[0.0, 1.0]], "one for each of the query's 2 values"), ([[0.0, -1.0], [1.0, 0.0]], "at least 0"),
+            ([[0.0, 1.0, 2.0], [1.0, 0.0, 2.0]], "shape"), ([[0.0, math.nan], [1.0, 0.0]], "finite"),
+            ([[0.0, math.inf], [1.0, 0.0]], "finite"), ([[0.0], [1.0, 0.0]], "numbers"),
+            ([0.0, 1.0], "dimension"), ("hamming", "numbers"),
+        ]  # fmt: skip
+        for loss, message in losses:
+            refused(UtilityError, expected_distortion, message, (parity, np.eye(2), loss))
+        refused(MechanismError, expected_distortion, ".", (parity, np.eye(3)))
+        refused(UtilityError, expected_distortion, "value", (parity, np.full((8, 3), 1 / 3)))
+        refused(QueryError, expected_distortion, "not numbers", (text, np.eye(2)))
+        assert expected_distortion(text, np.eye(2), 1 - np.eye(2)) == 0
+        refused(PriorError, expected_distortion, ".", (ModularSum(2, 2), np.eye(2), None, [0.5, 0.5]))

@@ -108,7 +108,7 @@ def test_linear_designs_reach_the_program_over_the_corners(kind: str, seed: int)
 
 
 def test_the_centre_of_a_ball_need_not_be_the_prior_of_the_design() -> None:
-    for seed in range(4):
+    for seed in range(2):
         rng = np.random.default_rng([4, seed])
         n = int(rng.integers(2, 5))
         ball = ball_case(oracles.random_prior(rng, n, 3.0), float(rng.uniform(0.05, 0.5)))
@@ -134,10 +134,9 @@ def test_within_its_range_proposition_2_is_the_program_over_the_corners(seed: in
     assert designed(case, epsilon, ExpectedGain(gains)).value == pytest.approx(printed, abs=1e-7)
 
 
-@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", ["linear", "mutual information"])
-def test_a_ball_is_between_pml_and_ldp(name: str, seed: int) -> None:
-    rng = np.random.default_rng([6, seed])
+def test_a_ball_is_between_pml_and_ldp(name: str) -> None:
+    rng = np.random.default_rng(6)
     n = int(rng.integers(2, 6))
     p, epsilon = oracles.random_prior(rng, n, 2.0), float(rng.uniform(0.1, 2))
     utility = ExpectedGain(rng.normal(size=(n, n))) if name == "linear" else UTILITIES[name][0]
@@ -150,29 +149,24 @@ def test_a_ball_is_between_pml_and_ldp(name: str, seed: int) -> None:
 # ---------------------------------------------------------------- the ends of the ranges
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
-def test_at_level_zero_nothing_is_told(kind: str, utility: AnyUtility) -> None:
-    case = random_set(kind, np.random.default_rng(9), 3)
-    result = designed(case, 0.0, utility)
-    assert result.level == 0
-    nothing = float(case.p.max()) if isinstance(utility, ExpectedGain) else 0.0
-    assert result.value == pytest.approx(nothing, abs=1e-9)
+def test_at_level_zero_or_on_one_letter_nothing_is_told(utility: AnyUtility) -> None:
+    for kind in KINDS:
+        case = random_set(kind, np.random.default_rng(9), 3)
+        result = designed(case, 0.0, utility)
+        assert result.level == 0
+        nothing = float(case.p.max()) if isinstance(utility, ExpectedGain) else 0.0
+        assert result.value == pytest.approx(nothing, abs=1e-9)
+    alone: list[PriorSet] = [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0])]
+    for over in (*alone, ConvexHull([[1.0]])):
+        own = ExpectedGain([[1.0, 3.0, 2.0]]) if isinstance(utility, ExpectedGain) else utility
+        result = solve(design([1.0], PML(0.3, over=over), own))
+        assert result.value == pytest.approx(3 if own is not utility else 0, abs=1e-15)
+        assert result.level == 0
+        assert result.certificate.verify()
 
 
-@pytest.mark.parametrize(
-    "one", [L1Ball([1.0], 0.5), MinimumMass(1, 0.5), AllPriors(1), Box([0.5], [1.0]), ConvexHull([[1.0]])]
-)
-def test_on_one_letter_there_is_nothing_to_tell(one: PriorSet) -> None:
-    gains = solve(design([1.0], PML(0.3, over=one), ExpectedGain([[1.0, 3.0, 2.0]])))
-    assert gains.value == 3
-    assert gains.level == 0
-    told = solve(design([1.0], PML(0.3, over=one), MutualInformation()))
-    assert told.value == pytest.approx(0, abs=1e-15)
-    assert told.certificate.verify()
-
-
-@pytest.mark.parametrize("radius", [1e-10, 1e-8, 1.0])
+@pytest.mark.parametrize("radius", [1e-10, 1.0])
 @pytest.mark.parametrize("utility", [ExpectedGain(np.eye(3)), MutualInformation()])
 def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: float) -> None:
     p = np.array([0.6, 0.4 - 1e-9, 1e-9])
@@ -182,42 +176,29 @@ def test_a_letter_of_a_billionth_keeps_the_proof(utility: AnyUtility, radius: fl
     assert result.value >= value(p, LDP(0.5), utility) - 1e-9
 
 
-# ---------------------------------------------------------------- sub-convex utilities
-
-
 @pytest.mark.parametrize("name", SUBCONVEX)
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("seed", range(2))
-def test_sub_convex_designs_reach_the_program_over_all_columns(seed: int, kind: str, name: str) -> None:
-    rng = np.random.default_rng([11, seed, KINDS.index(kind)])
+def test_sub_convex_designs_reach_the_program_over_all_columns(kind: str, name: str) -> None:
+    rng = np.random.default_rng([11, KINDS.index(kind)])
     case, epsilon = random_set(kind, rng, int(rng.integers(2, 5))), float(rng.uniform(0.05, 2))
     best = column_optimum(case, epsilon, name)
     result = designed(case, epsilon, UTILITIES[name][0])
     assert result.value == pytest.approx(best, abs=1e-7)
     assert result.bound >= best - 1e-9
     assert result.status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_any_multipliers_give_a_bound(kind: str) -> None:
-    rng = np.random.default_rng([12, KINDS.index(kind)])
-    case = random_set(kind, rng, 3)
-    requirement = PML(0.6, over=case.priors)
-    for name in SUBCONVEX:
-        best = column_optimum(case, 0.6, name)
-        for rho in rng.normal(size=(4, 3)) * 0.5:
-            assert column_bound(Prior(case.p), requirement, UTILITIES[name][0], rho) >= best - 1e-9
+    for rho in rng.normal(size=(3, len(case.p))) * 0.5:  # any multipliers give a bound
+        bound = column_bound(Prior(case.p), PML(epsilon, over=case.priors), UTILITIES[name][0], rho)
+        assert bound >= best - 1e-9
 
 
 @pytest.mark.parametrize(
     ("one", "number"),
     [
-        (L1Ball(np.full(12, 1 / 12), 0.5), 3**12),
-        (Box(np.full(12, 0.01), np.full(12, 0.5)), 3**12),
+        (L1Ball(np.full(12, 1 / 12), 0.5), 3**12), (Box(np.full(12, 0.01), np.full(12, 0.5)), 3**12),
         (MinimumMass(16, 0.01), 9 * 2**16),
         (ConvexHull(np.random.default_rng(15).dirichlet(np.ones(12), 4)), None),
     ],
-)
+)  # fmt: skip
 def test_too_many_columns_for_a_function_are_refused_by_their_number(
     one: PriorSet, number: int | None
 ) -> None:

@@ -13,7 +13,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
 from oracles.prior_sets import KINDS, Case, ball, exact, random_matrix, random_set
-from strategies import MODEST, mechanisms, priors
+from strategies import MODEST, exact_law, mechanisms, priors
 
 from pmlopt import (
     PML,
@@ -50,7 +50,7 @@ def problems(draw: st.DrawFn, max_size: int = 5) -> tuple[Case, FloatArray]:
 # ---------------------------------------------------------------- the least mean
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(problems())
 def test_the_least_mean_is_that_of_the_linear_program(problem: tuple[Case, FloatArray]) -> None:
     case, matrix = problem
@@ -58,7 +58,7 @@ def test_the_least_mean_is_that_of_the_linear_program(problem: tuple[Case, Float
     assert case.priors.least_mean(matrix) == pytest.approx(expected, abs=1e-9)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 @given(problems(), SEEDS)
 def test_rationals_near_any_numbers_are_a_prior_of_the_set(
     problem: tuple[Case, FloatArray], seed: int
@@ -94,15 +94,10 @@ def test_small_balls_have_the_form_of_proposition_2(p: FloatArray, share: float)
     matrix = random_matrix(np.random.default_rng(len(p)), len(p), 4)
     printed = p @ matrix - radius / 2 * (matrix.max(axis=0) - matrix.min(axis=0))
     assert L1Ball(p, radius).least_mean(matrix) == pytest.approx(printed, abs=1e-14)
-
-
-def test_past_its_range_proposition_2_is_needlessly_strict() -> None:
+    # past its range it is needlessly strict
     p, column = np.array([0.5, 0.3, 0.2]), np.array([0.0, 1.0, 2.0])
     assert L1Ball(p, 2.0).least_mean(column[:, None]) == pytest.approx([0.0])
     assert p @ column - (column.max() - column.min()) < 0
-
-
-# ---------------------------------------------------------------- members
 
 
 @settings(max_examples=30, deadline=None)
@@ -126,62 +121,33 @@ def test_priors_a_hair_outside_are_not_in_the_set() -> None:
     half = [0.5, 0.5]
     sets = [L1Ball(half, 0.0), MinimumMass(2, 0.5), ConvexHull([half]), Box(half, half)]
     assert all(one.contains(inside) and not one.contains(outside) for one in sets)
-    barely = [0.5 + 1e-11, 0.5 - 1e-11]
-    assert not any(one.contains(barely) for one in sets)
+    assert not any(one.contains([0.5 + 1e-11, 0.5 - 1e-11]) for one in sets)
 
 
-# ---------------------------------------------------------------- what a set knows of itself
-
-
-def test_balls_around_counts_are_known_by_their_counts() -> None:
+def test_sets_that_hold_the_same_priors_have_the_same_least_means() -> None:
+    p, q, zeros, ones = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.6, 0.4]), np.zeros(4), np.ones(4)
+    every, pairs = AllPriors(4), [[0.75, 0.25], [0.45, 0.55]]
+    same: list[tuple[PriorSet, PriorSet]] = [
+        (L1Ball(p, 2.0), every), (MinimumMass(4, 0.0), every), (Box(zeros, ones), every),
+        (ConvexHull(np.eye(4)), every), (L1Ball(p, 0.0), ConvexHull([p])), (Box(p, p), ConvexHull([p])),
+        (MinimumMass(4, 0.25), ConvexHull([ones / 4])), (Box(np.full(4, 0.1), ones), MinimumMass(4, 0.1)),
+        (L1Ball(q, 0.3), ConvexHull(pairs)), (L1Ball(q, 1.0), ConvexHull([[1.0, 0.0], [0.1, 0.9]])),
+        (L1Ball(q, 0.3), Box([0.45, 0.25], [0.75, 0.55])),
+    ]  # fmt: skip
+    for one, other in same:
+        for seed in range(10):
+            matrix = random_matrix(np.random.default_rng(seed), one.size, 4)
+            assert one.least_mean(matrix) == pytest.approx(other.least_mean(matrix), abs=1e-14)
     counts, floats = Prior.from_counts({"a": 1, "b": 2}), Prior([1 / 3, 2 / 3], labels=["a", "b"])
     assert L1Ball(counts, 0.1) != L1Ball(floats, 0.1)
     assert plain(L1Ball(counts, 0.1))["center"]["counts"] == [1, 2]
 
 
-# ---------------------------------------------------------------- sets that are one
-
-
-def equal_sets() -> list[Any]:
-    """Pairs of sets that hold the same priors."""
-    p, q = np.array([0.5, 0.3, 0.15, 0.05]), np.array([0.6, 0.4])
-    zeros, ones = np.zeros(4), np.ones(4)
-    return [
-        pytest.param(L1Ball(p, 2.0), AllPriors(4), id="the widest ball and all priors"),
-        pytest.param(L1Ball(p, 0.0), ConvexHull([p]), id="the ball of radius 0 and its centre"),
-        pytest.param(MinimumMass(4, 0.0), AllPriors(4), id="no minimum mass and all priors"),
-        pytest.param(MinimumMass(4, 0.25), ConvexHull([ones / 4]), id="all the mass and the uniform prior"),
-        pytest.param(Box(zeros, ones), AllPriors(4), id="no bounds and all priors"),
-        pytest.param(Box(p, p), ConvexHull([p]), id="bounds that meet and the prior between"),
-        pytest.param(Box(np.full(4, 0.1), ones), MinimumMass(4, 0.1), id="lower bounds and a minimum mass"),
-        pytest.param(ConvexHull(np.eye(4)), AllPriors(4), id="the sure letters and all priors"),
-        pytest.param(
-            L1Ball(q, 0.3), ConvexHull([[0.75, 0.25], [0.45, 0.55]]), id="a ball on two letters and its ends"
-        ),
-        pytest.param(
-            L1Ball(q, 1.0), ConvexHull([[1.0, 0.0], [0.1, 0.9]]), id="a wide ball on two letters and its ends"
-        ),
-        pytest.param(L1Ball(q, 0.3), Box([0.45, 0.25], [0.75, 0.55]), id="a ball on two letters and bounds"),
-    ]
-
-
-@pytest.mark.parametrize(("one", "other"), equal_sets())
-def test_sets_that_hold_the_same_priors_have_the_same_least_means(one: PriorSet, other: PriorSet) -> None:
-    for seed in range(20):
-        matrix = random_matrix(np.random.default_rng(seed), one.size, 4)
-        assert one.least_mean(matrix) == pytest.approx(other.least_mean(matrix), abs=1e-14)
-
-
-# ---------------------------------------------------------------- the ends of the ranges
-
-
 @pytest.mark.parametrize("radius", [1e-9, 4e-9, 1e-3, 1.0])
 def test_a_letter_of_a_billionth_can_be_emptied(radius: float) -> None:
     p = [1e-9, 0.5, 0.5 - 1e-9]
-    defined = ball(exact(p), Fraction(radius))
     for column in ([1, 0, 0], [0, 0, 1], [4, 2, 1]):
-        law = exact(Prior(p).pmf)
-        defined = ball([value / sum(law) for value in law], Fraction(radius))
+        defined = ball(exact_law(Prior(p).pmf), Fraction(radius))
         expected = float(defined.exact_least(column))
         found = L1Ball(p, radius).least_mean(np.array(column, dtype=float)[:, None])
         assert found == pytest.approx([expected], rel=1e-6, abs=1e-16)
@@ -225,7 +191,7 @@ def test_a_centre_with_zeros_is_exact_in_integers() -> None:
     assert one.labels == ("a", "b", "c")
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.0])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0])
 def test_a_design_over_a_ball_of_raw_counts_takes_any_prior_on_the_letters(epsilon: float) -> None:
     over = confidence_ball({"a": 60, "b": 40, "c": 0}, 0.01)
     guess = Prior.from_counts({"a": 61, "b": 41, "c": 1})
@@ -238,8 +204,6 @@ def test_a_design_over_a_ball_of_raw_counts_takes_any_prior_on_the_letters(epsil
     ldp = solve(design(guess, PML(epsilon, over=AllPriors(3)), ExpectedGain(np.eye(3)))).value
     assert solve(design(guess, PML(epsilon, over=over), ExpectedGain(np.eye(3)))).value >= ldp - 1e-9
 
-
-# ---------------------------------------------------------------- refusals
 
 SIZES = [0, -1, 2.5, math.nan, "three"]
 DELTAS = [0, 1, -0.1, 1.5, math.nan, math.inf, "small"]

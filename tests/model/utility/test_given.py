@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 import pytest
+from refusals import refused
 
 from pmlopt import PML, EstimationError, ExpectedGain, ExpectedLoss, MutualInformation, design, solve
 from pmlopt.core.records import Context, plain, read
@@ -31,23 +32,13 @@ from pmlopt.model.utility.estimation_error import workload_rows
 from pmlopt.programs.least_leakage.program import least_leakage
 
 UTILITIES = [
-    ExpectedLoss(hamming),
-    ExpectedGain(match),
-    ExpectedGain([[1, 0], [0, 2]]),
-    ExpectedLoss({"a": {"u": 1, "v": 2}, "b": {"u": 0, "v": 4}}),
-    CoordinateLoss(absolute),
-    CoordinateGain([[1.0, 0.0], [0.0, 1.0]]),
-    DisplacementLoss([0, 1, 1]),
-    SumOfParts(CoordinateLoss(hamming), DisplacementLoss([0, 1])),
-    EstimationError(),
-    EstimationError("prefix"),
-    EstimationError({"a": 1.0, "b": 2.0}),
-    EstimationError(criterion="D"),
-    DistanceLoss(),
-    DistanceLoss(np.square),
-    GuessingProbability(),
-    MutualInformation(),
-]
+    ExpectedLoss(hamming), ExpectedGain(match), ExpectedGain([[1, 0], [0, 2]]),
+    ExpectedLoss({"a": {"u": 1, "v": 2}, "b": {"u": 0, "v": 4}}), CoordinateLoss(absolute),
+    CoordinateGain([[1.0, 0.0], [0.0, 1.0]]), DisplacementLoss([0, 1, 1]),
+    SumOfParts(CoordinateLoss(hamming), DisplacementLoss([0, 1])), EstimationError(),
+    EstimationError("prefix"), EstimationError({"a": 1.0, "b": 2.0}), EstimationError(criterion="D"),
+    DistanceLoss(), DistanceLoss(np.square), GuessingProbability(), MutualInformation(),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("utility", UTILITIES, ids=lambda one: type(one).__name__)
@@ -57,45 +48,31 @@ def test_a_utility_is_its_record(utility: Utility) -> None:
         assert again == utility
         assert hash(again) == hash(utility)
     assert [one for one in UTILITIES if one == utility] == [utility]
-
-
-def test_a_function_without_a_name_cannot_be_written() -> None:
     with pytest.raises(ValueError, match="cannot be written"):
         plain(ExpectedLoss(lambda x, y: float(x - y)))
 
 
-@pytest.mark.parametrize("name", [*LOSSES, "match", *informations(), "estimation-error"])
-def test_designs_take_utilities_by_name(name: str) -> None:
+def test_designs_take_utilities_by_name_and_a_function_is_a_loss() -> None:
     prior, privacy = [0.5, 0.3, 0.2], PML(0.5)
-    by_name = design(prior, privacy, name)
-    assert by_name.utility == as_utility(name)
-    assert solve(by_name).value == solve(design(prior, privacy, by_name.utility)).value
-
-
-def test_a_function_is_a_loss() -> None:
+    for name in (*LOSSES, "match", *informations(), "estimation-error"):
+        assert design(prior, privacy, name).utility == as_utility(name)
     program = design([0.5, 0.5], PML(0.5), absolute)
     assert program.utility == ExpectedLoss(absolute)
     floor: Any = least_leakage([0.5, 0.5], "match", expected=0.75)
     assert solve(floor).value == pytest.approx(np.log(1.5), abs=1e-9)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("haming", "did you mean 'hamming'"),
-        ("mutual-info", "did you mean 'mutual-information'"),
-        ("estimation-error:prefixes", "'prefixes' is not known"),
-        ("zzz", "use hamming, absolute"),
-        (MutualInformation, r"call it, MutualInformation\(\.\.\.\)"),
-        ([[0.0, 1.0], [1.0, 0.0]], r"ExpectedLoss\(\.\.\.\) of a matrix"),
-        (None, "the utility is None"),
-    ],
-)
-def test_what_is_no_utility_is_refused_with_what_is_near(given: Any, message: str) -> None:
-    with pytest.raises(UtilityError, match=message):
-        design([0.5, 0.5], PML(0.5), given)
-    with pytest.raises(UtilityError):
-        least_leakage([0.5, 0.5], given, expected=0.5)
+def test_what_is_no_utility_is_refused_with_what_is_near() -> None:
+    said: list[tuple[str, Any]] = [
+        ("did you mean 'hamming'", "haming"), ("did you mean 'mutual-information'", "mutual-info"),
+        ("'prefixes' is not known", "estimation-error:prefixes"), ("use hamming, absolute", "zzz"),
+        (r"call it, MutualInformation\(\.\.\.\)", MutualInformation), ("the utility is None", None),
+        (r"ExpectedLoss\(\.\.\.\) of a matrix", [[0.0, 1.0], [1.0, 0.0]]),
+    ]  # fmt: skip
+    for message, given in said:
+        refused(UtilityError, design, message, ([0.5, 0.5], PML(0.5), given))
+        with pytest.raises(UtilityError):
+            least_leakage([0.5, 0.5], given, expected=0.5)
 
 
 def test_an_information_of_another_module_has_its_name() -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from strategies import MODEST, mechanisms, pairs, priors
+from refusals import refused
+from strategies import MODEST, pairs, priors
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import UtilityError
@@ -96,32 +97,26 @@ def refusal(function: Function) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize(
-    ("function", "words"),
-    [
-        (lambda v, p: float("nan") if v[1] == 0 else float(v.max()), "is nan on"),
-        (lambda v, p: math.inf, "is inf"),
-        (lambda v, p: -math.inf, "is -inf"),
-        (lambda v, p: [][3], "IndexError"),
-        (lambda v, p: None, "fails on"),
-        (lambda v, p: "far", "fails on"),
-        (lambda v, p: np.zeros(3), "fails on"),
-        (lambda v, p: 1j, "fails on"),
-        (lambda v, p: 1.0, "not homogeneous"),
-        (lambda v, p: np.sqrt(v).sum() ** 2, "not convex"),
-        (lambda v, p: v.min(), "not convex"),
-        (lambda v, p: -v.max(), "not convex"),
-    ],
-)
-def test_what_is_no_sub_convex_number_is_refused_with_the_column(function: Function, words: str) -> None:
-    message = refusal(function)
-    assert words in message
-    column = shown_column(message)
-    assert len(column) == 3
-    assert "nan" not in words or column[1] == 0
+WRONG: list[tuple[str, Function]] = [
+    ("is nan on", lambda v, p: float("nan") if v[1] == 0 else float(v.max())),
+    ("is inf", lambda v, p: math.inf), ("is -inf", lambda v, p: -math.inf),
+    ("IndexError", lambda v, p: [][3]), ("fails on", lambda v, p: None), ("fails on", lambda v, p: "far"),
+    ("fails on", lambda v, p: np.zeros(3)), ("fails on", lambda v, p: 1j),
+    ("not homogeneous", lambda v, p: 1.0), ("not convex", lambda v, p: np.sqrt(v).sum() ** 2),
+    ("not convex", lambda v, p: v.min()), ("not convex", lambda v, p: -v.max()),
+]  # fmt: skip
 
 
-def test_a_function_that_is_not_homogeneous_is_refused() -> None:
+def test_what_is_no_sub_convex_number_is_refused_with_the_column() -> None:
+    for words, function in WRONG:
+        message = refusal(function)
+        assert words in message
+        column = shown_column(message)
+        assert len(column) == 3
+        assert "nan" not in words or column[1] == 0
+
+
+def test_what_is_not_homogeneous_or_not_convex_is_shown_with_its_numbers() -> None:
     message = refusal(lambda v, p: (p @ v) ** 2)
     assert "not homogeneous" in message
     assert "p @ column" in message
@@ -133,9 +128,6 @@ def test_a_function_that_is_not_homogeneous_is_refused() -> None:
     mean = float(np.array([0.5, 0.3, 0.2]) @ column)
     assert once == pytest.approx(mean**2, rel=1e-4)
     assert scaled == pytest.approx((factor * mean) ** 2, rel=1e-4)
-
-
-def test_a_function_that_is_not_convex_is_refused() -> None:
     message = refusal(lambda v, p: -p @ abs(v - p @ v))
     assert "not convex" in message
     p, column = np.array([0.5, 0.3, 0.2]), shown_column(message)
@@ -144,26 +136,17 @@ def test_a_function_that_is_not_convex_is_refused() -> None:
     assert message.count("the column [") == 2
 
 
-@pytest.mark.parametrize("bad", [3, None, "mutual-information", np.eye(2)])
-def test_what_is_no_function_is_refused(bad: Any) -> None:
-    with pytest.raises(UtilityError, match="needs a function"):
-        SubConvex(bad)
-
-
-def test_a_function_may_fail_on_the_mechanism_only() -> None:
+def test_what_is_no_function_or_fails_on_the_mechanism_is_refused() -> None:
+    refused(UtilityError, SubConvex, "needs a function", (3,), (None,), ("mutual-information",), (np.eye(2),))
     fussy = SubConvex(lambda v, p: float("nan") if v[0] == 0 else v.max())
     assert fussy.value([0.5, 0.5], np.full((2, 2), 0.5)) == 1.0
-    with pytest.raises(UtilityError, match="is nan on the column"):
-        fussy.value([0.5, 0.5], np.eye(2))
+    refused(UtilityError, fussy.value, "is nan on the column", ([0.5, 0.5], np.eye(2)))
 
-
-def test_a_function_that_writes_into_its_column_is_refused() -> None:
     def careless(column: FloatArray, p: FloatArray) -> float:
         column *= 2
         return float(abs(column - p @ column).sum())
 
-    with pytest.raises(UtilityError, match="read-only"):
-        SubConvex(careless).check([0.5, 0.5])
+    refused(UtilityError, SubConvex(careless).check, "read-only", ([0.5, 0.5],))
 
 
 # ---------------------------------------------------------------- f-informations
@@ -201,26 +184,16 @@ def test_values_are_those_of_the_definitions(make: Make, pair: tuple[FloatArray,
     assert make().value(*pair) == pytest.approx(defined(make, *pair), rel=1e-12, abs=1e-12)
     occurring = matrix[:, matrix.max(axis=0) > 0]
     assert make().worths(prior, occurring).sum() == pytest.approx(make().value(*pair), rel=1e-9, abs=1e-12)
-
-
-@given(pairs())
-@MODEST
-def test_guessing_is_right_as_often_as_the_likeliest_letter(pair: tuple[FloatArray, FloatArray]) -> None:
-    joint = (pair[0][:, None] * pair[1]).T.tolist()
-    assert GuessingProbability().value(*pair) == pytest.approx(math.fsum(map(max, joint)), abs=1e-13)
-
-
-@every
-@given(prior=priors(), row=mechanisms(1))
-@MODEST
-def test_a_constant_mechanism_tells_nothing(make: Make, prior: FloatArray, row: FloatArray) -> None:
-    value = make().value(prior, np.tile(row, (len(prior), 1)))
-    assert value == 0.0 if make is MutualInformation else value == pytest.approx(0.0, abs=1e-14)
+    still = make().value(prior, np.tile(matrix[:1], (len(prior), 1)))  # a constant mechanism tells nothing
+    assert still == 0.0 if make is MutualInformation else still == pytest.approx(0.0, abs=1e-14)
 
 
 @given(pair=pairs())
 @MODEST
-def test_the_divergences_keep_their_order(pair: tuple[FloatArray, FloatArray]) -> None:
+def test_the_divergences_keep_their_order_and_generators_may_be_ones_own(
+    pair: tuple[FloatArray, FloatArray],
+) -> None:
+    prior, matrix = pair
     variation, square, hellinger, information = (
         make().value(*pair) for make in (TotalVariation, ChiSquare, Hellinger, MutualInformation)
     )
@@ -231,49 +204,33 @@ def test_the_divergences_keep_their_order(pair: tuple[FloatArray, FloatArray]) -
     assert 2 * variation**2 <= information + 1e-14  # Pinsker
     assert hellinger <= information + 1e-13
     assert information <= math.log1p(square) + 1e-9
-
-
-@given(pair=pairs())
-@MODEST
-def test_a_generator_of_ones_own(pair: tuple[FloatArray, FloatArray]) -> None:
-    prior, matrix = pair
-    square = FInformation(lambda lift: lift**2 - 1)  # differs by a multiple of t - 1, whose mean is 0
-    assert square.value(*pair) == pytest.approx(defined(ChiSquare, *pair), rel=1e-9, abs=1e-12)
+    same = FInformation(lambda lift: lift**2 - 1)  # differs by a multiple of t - 1, whose mean is 0
+    assert same.value(*pair) == pytest.approx(defined(ChiSquare, *pair), rel=1e-9, abs=1e-12)
     plain = FInformation(lambda t: np.where(t > 0, t * np.log(np.where(t > 0, t, 1.0)), 0.0))
     assert plain.value(*pair) == pytest.approx(mutual_information(prior, matrix), rel=1e-9, abs=1e-12)
     assert FInformation(lambda t: 1 - t).value(*pair) == pytest.approx(0.0, abs=1e-12)
+    joint = (prior[:, None] * matrix).T.tolist()  # guesses are right as often as the likeliest letter
+    assert GuessingProbability().value(*pair) == pytest.approx(math.fsum(map(max, joint)), abs=1e-13)
 
 
-@pytest.mark.parametrize(
-    ("generator", "words"),
-    [
-        (lambda t: t**2, "is 1 at 1, and must be 0"),
-        (lambda t: t - 0.999, "must be 0"),
-        (lambda t: -((t - 1) ** 2), "not convex"),
-        (lambda t: np.sqrt(t) - 1, "not convex"),
-        (lambda t: np.minimum(abs(t - 1), 5.0), "not convex near"),
-        (lambda t: np.where(t == 0, np.nan, t - 1), "is nan at 0"),
-        (lambda t: np.where(t > 50, np.inf, t - 1), "is inf at"),
-        (lambda t: (t - 1)[:3], "shape"),
-        (lambda t: np.stack([t - 1, t - 1]), "generator of f-information"),
-        (lambda t: 1 / 0, "ZeroDivisionError"),
-        (lambda t: math.log(t), "fails on an array"),
-        (lambda t: None, "generator of f-information"),
-        (lambda t: 0.0, "generator of f-information"),
-        (lambda t: "far", "fails on an array"),
-        (7, "generator of f-information"),
-    ],
-)
-def test_what_is_no_generator_is_refused(generator: Any, words: str) -> None:
-    with pytest.raises(UtilityError, match=words):
-        FInformation(generator)
+def test_what_is_no_generator_is_refused() -> None:
+    said: list[tuple[str, Any]] = [
+        ("is 1 at 1, and must be 0", lambda t: t**2), ("must be 0", lambda t: t - 0.999),
+        ("not convex", lambda t: -((t - 1) ** 2)), ("not convex", lambda t: np.sqrt(t) - 1),
+        ("not convex near", lambda t: np.minimum(abs(t - 1), 5.0)), ("shape", lambda t: (t - 1)[:3]),
+        ("is nan at 0", lambda t: np.where(t == 0, np.nan, t - 1)), ("ZeroDivisionError", lambda t: 1 / 0),
+        ("is inf at", lambda t: np.where(t > 50, np.inf, t - 1)),
+        ("fails on an array", lambda t: math.log(t)), ("fails on an array", lambda t: "far"),
+        *(("generator of f-information", one) for one in (
+            lambda t: np.stack([t - 1, t - 1]), lambda t: None, lambda t: 0.0, 7)),
+    ]  # fmt: skip
+    for words, generator in said:
+        refused(UtilityError, FInformation, words, (generator,))
 
 
 def test_a_generator_that_fails_past_the_probes_is_refused_on_the_column() -> None:
     utility = FInformation(lambda t: np.where(t > 1000, np.inf, (t - 1) ** 2))
     p = np.array([1 - 1e-4, 1e-4])
     assert utility.value(p, np.full((2, 2), 0.5)) == pytest.approx(0.0, abs=1e-15)
-    with pytest.raises(UtilityError, match="not finite on a column"):
-        utility.value(p, np.eye(2))
-    with pytest.raises(UtilityError, match="not finite on a column"):
-        utility.check(p)
+    refused(UtilityError, utility.value, "not finite on a column", (p, np.eye(2)))
+    refused(UtilityError, utility.check, "not finite on a column", (p,))
