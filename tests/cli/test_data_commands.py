@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import shlex
 from pathlib import Path
 
 import pytest
 from cli.hostile import refused, write
-from click.testing import CliRunner, Result
+from commands import run_line as run
 from data.tables.tables_of_any_kind import write_table
 
 from pmlopt import Mechanism
-from pmlopt.cli import main
 
 PEOPLE = "id;level;ill\n" + "".join(
     f"{row};{'abc'[row % 3]};{'no' if row % 4 else 'yes'}\n" for row in range(12)
@@ -24,13 +22,7 @@ def people(folder: Path) -> Path:
     return write(folder, "people.csv", PEOPLE)
 
 
-def run(command: str, given: str | bytes | None = None) -> Result:
-    result = CliRunner().invoke(main, shlex.split(command), input=given)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-@pytest.mark.parametrize("name", ["people.csv", "people.parquet", "people.arrow"])
+@pytest.mark.parametrize("name", ["people.csv", "people.parquet"])
 def test_a_prior_is_counted_from_a_column(folder: Path, people: Path, name: str) -> None:
     columns = list(zip(*(line.split(";") for line in PEOPLE.splitlines()), strict=True))
     if not name.endswith("csv"):

@@ -71,14 +71,14 @@ def test_what_cannot_be_meant_is_refused(begun: Path, command: str) -> None:
 
 
 def test_a_release_is_recorded_twice_only_where_that_is_meant(begun: Path) -> None:
-    free = begun.parent / "free.npz"
-    record = ["ledger", "record", free, "m.json", "out.csv", "--column", "level"]
-    run("ledger", "new", free, "--prior", "even.csv", "--people", 3)
+    record = ["ledger", "record", begun, "m.json", "out.csv", "--column", "level"]
     run(*record)
-    refused(begun.parent, "ledger record free.npz m.json out.csv --column level")
-    assert Ledger.load(free).releases == 1
-    run(*record, "--again")
-    assert Ledger.load(free).releases == 2
+    refused(begun.parent, "ledger record ledger.npz m.json out.csv --column level")
+    assert Ledger.load(begun).releases == 1
+    run("ledger", "new", "free.npz", "--prior", "even.csv", "--people", 3)
+    for _ in range(2):
+        run("ledger", "record", "free.npz", *record[3:], "--again")
+    assert Ledger.load("free.npz").releases == 2
 
 
 def test_outputs_that_are_tuples_are_read_from_their_columns(begun: Path) -> None:
@@ -123,32 +123,22 @@ def test_a_release_is_applied_and_recorded_at_once(people: Path) -> None:
     assert Ledger.load(people).releases == 1
 
 
-@pytest.mark.parametrize(
-    "options",
-    ["-o -", "-o other.csv --missing drop", "-o other.csv --also m.json id", "-o other.csv --who nobody"],
-)
-def test_what_a_ledger_cannot_keep_is_not_applied(people: Path, options: str) -> None:
-    before = people.read_bytes()
-    refused(people.parent, f"apply m.json people.csv --column level --ledger ledger.npz {options}")
+def test_what_a_ledger_cannot_keep_is_not_applied(people: Path) -> None:
+    write(people.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    before, options = people.read_bytes(), "people.csv --column level --ledger ledger.npz -o"
+    for wrong in ("-", "other.csv --missing drop", "other.csv --also m.json id", "other.csv --who nobody"):
+        refused(people.parent, f"apply m.json {options} {wrong}")
+    refused(people.parent, f"apply all.json {options} wave.csv")  # might break the total
     assert people.read_bytes() == before
 
 
-def test_a_release_that_might_break_the_total_is_not_published(people: Path) -> None:
-    write(people.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
-    before = set(people.parent.iterdir())
-    refused(people.parent, "apply all.json people.csv --column level --ledger ledger.npz -o wave.csv")
-    assert set(people.parent.iterdir()) == before
-    assert Ledger.load(people).releases == 0
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
-@pytest.mark.parametrize("renames", range(4))
+@pytest.mark.parametrize("renames", [1, 2, 3])
 def test_a_release_that_is_killed_is_published_and_recorded_or_neither(people: Path, renames: int) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, str(renames), *APPLY], check=False).returncode
     assert ended == -signal.SIGKILL
     wave = people.parent / "wave.csv"
-    recorded = Ledger.load(people).releases
-    assert (recorded, wave.exists()) == ((1 if renames >= 2 else 0), renames == 3)
+    assert (Ledger.load(people).releases, wave.exists()) == (int(renames >= 2), renames == 3)
     text = wave.read_text() if wave.exists() else None
     run(*APPLY)  # again, as if nothing had been
     assert Ledger.load(people).releases == 1

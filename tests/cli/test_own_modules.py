@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from pmlopt.cli import main
+from commands import run
 
 MODULE = '''
 from dataclasses import dataclass
@@ -54,12 +52,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 OWN = ("--import", "its_own_rules")
-
-
-def run(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(main, list(arguments))
-    assert done.exit_code == code, done.output
-    return done.output
 
 
 def test_a_requirement_of_ones_own_is_solved_saved_and_verified() -> None:
