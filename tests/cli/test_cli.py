@@ -404,7 +404,7 @@ class TestLeast:
         assert "2 of 3" in text
         check_proved(text)
         for extra, best in (((), 2), (("--minimise",), 0)):  # losses rank the other way round
-            allowed = (best == self.EXAMPLE).astype(float).tolist()
+            allowed = np.where(best == self.EXAMPLE, 1.0, 0.0).tolist()
             assert run_json(*asked, 3, *extra)["mechanism"]["matrix"] == allowed
 
     @pytest.mark.parametrize(("epsilon", "threshold"), [(0.69, 1), (0.7, 2), (1.7, 3)])
