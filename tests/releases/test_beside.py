@@ -107,10 +107,3 @@ def test_columns_in_clear_are_assessed(people: Path) -> None:
     (sex,) = [line for line in text.splitlines() if "sex" in line]
     assert "0 nats" in sex
     assert f"{math.log(1.5):.6f}" in sex  # the mechanism itself
-
-
-def test_releases_are_composed_from_the_shell(folder: Path) -> None:
-    text = run("compose", "m.json", "m.json", "--prior", "p.csv").output
-    assert "all together" in text
-    refused(folder, "compose m.json --prior p.csv --radius 0.1")
-    refused(folder, "compose --prior p.csv")

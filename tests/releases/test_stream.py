@@ -98,7 +98,7 @@ def pasts_of(stream: Stream) -> tuple[Values, ...]:
 @pytest.mark.parametrize("about", ["state", 2])
 def test_bounds_that_are_left_out_hold_whatever_is_released(about: Any) -> None:
     rng, loose = np.random.default_rng(17), 0
-    for _ in range(20):
+    for _ in range(8):
         stream = after_other_releases(rng, 5, about)
         law, requirement, pasts = stream.law, stream.requirement, pasts_of(stream)
         for past in pasts:
@@ -109,7 +109,7 @@ def test_bounds_that_are_left_out_hold_whatever_is_released(about: Any) -> None:
                 )  # the largest ratio that is allowed
                 assert most * lift <= math.exp(stream.privacy.epsilon) * (1 + 1e-9)
         loose += sum(len(past.lifts) for past in pasts) > np.size(getattr(requirement, "epsilon", 0))
-    assert loose > 10  # the rules leave something out
+    assert loose > 4  # the rules leave something out
 
 
 def test_a_secret_that_stays_is_that_of_the_ledger() -> None:
