@@ -197,7 +197,7 @@ def test_a_bad_cell_in_the_last_row_is_told_and_leaves_no_file(
     for source, name in itertools.product(("data.csv", "data.parquet"), ("out.csv", "out.parquet")):
         with (
             open_table(tmp_path / source) as table,
-            pytest.raises(MechanismError, match="300[12]: the value 'c'"),
+            pytest.raises(MechanismError, match=r"row 300\d: the value 'c'"),
         ):
             apply_columns(table, [ColumnRelease(identity(["a", "b"]), ("s",))], tmp_path / name)
     assert {path.name for path in tmp_path.iterdir()} == {"data.csv", "data.parquet"}
