@@ -41,10 +41,17 @@ def people() -> pandas.DataFrame:
     return pandas.DataFrame({"id": ids, "smokes": np.where(ids % 4 == 0, "yes", "no")})
 
 
-def in_duckdb(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
+def connected(people: pandas.DataFrame, **functions: Mechanism) -> Any:
+    """A connection of DuckDB with the people, and mechanisms as functions."""
     connection = duckdb.connect()
     connection.register("people", people)
-    on_duckdb.register(connection, "release", mechanism)
+    for name, mechanism in functions.items():
+        on_duckdb.register(connection, name, mechanism)
+    return connection
+
+
+def in_duckdb(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
+    connection = connected(people, release=mechanism)
     return connection.sql("SELECT id, release(smokes) AS smokes FROM people ORDER BY id").df()
 
 
@@ -63,23 +70,17 @@ ENGINES = pytest.mark.parametrize("engine", [in_duckdb, in_polars, in_dask])
 
 
 @ENGINES
-def test_each_row_is_released_beside_its_other_cells(engine: Any, people: pandas.DataFrame) -> None:
+def test_rows_are_released_beside_their_cells_with_the_law_of_the_mechanism(
+    engine: Any, people: pandas.DataFrame
+) -> None:
     released = engine(people, FLIP)
     assert released["id"].tolist() == people["id"].tolist()
     assert released["smokes"].tolist() == people["smokes"].map({"no": "yes", "yes": "no"}).tolist()
-
-
-@ENGINES
-def test_outputs_have_the_law_of_the_mechanism(engine: Any, people: pandas.DataFrame) -> None:
     released = engine(people, RESPONSE)
     for letter, row in zip(RESPONSE.inputs, RESPONSE.matrix, strict=True):
         own = released[(people["smokes"] == letter).to_numpy()]
         found, rows = int((own["smokes"] == "yes").sum()), len(own)
         assert abs(found - rows * row[1]) < 6 * np.sqrt(rows * row[1] * row[0])  # falsely once in 5e8 times
-
-
-@ENGINES
-def test_a_value_that_is_no_input_is_refused(engine: Any, people: pandas.DataFrame) -> None:
     people.loc[7, "smokes"] = "maybe"
     with pytest.raises(Exception, match="'maybe' is not an input"):
         engine(people, FLIP)
@@ -87,12 +88,14 @@ def test_a_value_that_is_no_input_is_refused(engine: Any, people: pandas.DataFra
 
 @pytest.mark.parametrize("missing", ["drop", "letter"])
 def test_engines_count_what_the_frame_counts(people: pandas.DataFrame, missing: Any) -> None:
-    people.loc[::10, "smokes"] = None
     people["group"] = people["id"] % 3
-    connection = duckdb.connect()
-    connection.register("people", people)
+    connection = connected(people)
+    expected = {name: column_counts(people, name) for name in ("smokes", "group")}
+    assert counts_by_column(connection.table("people"), ["smokes", "group"]) == expected
+    assert counts_by_column(people[["smokes", "group"]]) == expected
+    people.loc[::10, "smokes"] = None
     lazy = polars.from_pandas(people).lazy()
-    frames = [connection.table("people"), lazy, dask.dataframe.from_pandas(people, npartitions=3)]
+    frames = [connected(people).table("people"), lazy, dask.dataframe.from_pandas(people, npartitions=3)]
     one = column_counts(people, "smokes", missing=missing)
     two = cross_counts(people, "group", "smokes", missing=missing)
     assert sum(one.values()) == (ROWS if missing == "letter" else ROWS - ROWS // 10)
@@ -105,16 +108,16 @@ def test_engines_count_what_the_frame_counts(people: pandas.DataFrame, missing: 
             column_counts(frame, "drinks")
 
 
-def test_an_estimate_is_made_where_the_rows_are(people: pandas.DataFrame) -> None:
-    connection = duckdb.connect()
-    connection.register("people", people)
-    on_duckdb.register(connection, "release", RESPONSE)
+def test_an_estimate_is_made_where_the_rows_are_and_each_use_draws_anew(people: pandas.DataFrame) -> None:
+    connection = connected(people, release=RESPONSE, coin=COIN)
     connection.execute("CREATE TABLE released AS SELECT release(smokes) AS smokes FROM people")
-    counts = column_counts(connection.table("released"), "smokes")
-    found = estimate(RESPONSE, counts)
+    found = estimate(RESPONSE, column_counts(connection.table("released"), "smokes"))
     truth = Prior.from_counts(column_counts(people, "smokes"))
     # the share is off by sqrt(.25 * .75 / n) / .625 = .0035 at most; six times that falsely once in 5e8 times
     assert abs(found.frequencies[1] - truth.probabilities[1]) < 6 * 0.0035
+    query = "SELECT count(*) FILTER (coin(smokes) = coin(smokes)) FROM people"
+    ((agree,),) = connection.sql(query).fetchall()
+    assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
 
 
 def test_duckdb_takes_tuples_numbers_and_missing_cells() -> None:
@@ -131,20 +134,10 @@ def test_duckdb_takes_tuples_numbers_and_missing_cells() -> None:
         on_duckdb.register(connection, "tuples", Mechanism(np.eye(4), pairs, pairs))
 
 
-def test_duckdb_draws_anew_for_each_use(people: pandas.DataFrame) -> None:
-    connection = duckdb.connect()
-    connection.register("people", people)
-    on_duckdb.register(connection, "release", COIN)
-    query = "SELECT count(*) FILTER (release(smokes) = release(smokes)) FROM people"
-    ((agree,),) = connection.sql(query).fetchall()
-    assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
-
-
 def test_an_engine_groups_the_histories_of_a_stream(people: pandas.DataFrame) -> None:
     chain = Chain([0.75, 0.25], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
     stream = Stream(chain, PML(1.3), "hamming", caps=[0.9, 1.1, 1.3])
-    connection = duckdb.connect()
-    connection.register("people", people)
+    connection = connected(people)
     told: list[str] = []
     histories: dict[tuple[Any, ...], Stream] = {(): stream}
     for wave in range(3):
@@ -174,15 +167,6 @@ def test_an_engine_groups_the_histories_of_a_stream(people: pandas.DataFrame) ->
         for y, share in zip(own.mechanism.outputs, law, strict=True):
             spread = np.sqrt(total * share * (1 - share))
             assert abs(rows.get((letter, y), 0) - total * share) <= 6 * spread  # falsely once in 1e8 times
-
-
-def test_columns_are_counted_in_one_pass_or_by_the_engine(people: pandas.DataFrame) -> None:
-    people["group"] = people["id"] % 3
-    connection = duckdb.connect()
-    connection.register("people", people)
-    expected = {name: column_counts(people, name) for name in ("smokes", "group")}
-    assert counts_by_column(connection.table("people"), ["smokes", "group"]) == expected
-    assert counts_by_column(people[["smokes", "group"]]) == expected
 
 
 @pytest.fixture

@@ -33,11 +33,10 @@ def test_each_column_is_within_epsilon_under_its_law() -> None:
     assert set(released[:, 1]) <= set(second.outputs)
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_the_law_of_binned_columns_is_that_of_what_is_released(epsilon: float) -> None:
+def test_the_law_of_binned_columns_is_that_of_what_is_released() -> None:
     random = np.random.default_rng(0)
     halves = np.concatenate([random.uniform(0, 1, 500), random.uniform(50, 1000, 500)])
-    for values, most in ((random.lognormal(0, 3, 2000), 2), (halves, 3)):
+    for values, most, epsilon in ((random.lognormal(0, 3, 2000), 2, 0.3), (halves, 3, 1.0)):
         private = PrivateColumns(epsilon=epsilon, max_letters=most).fit(values[:, None])
         letters = np.array(private.mechanisms_[0].inputs)
         nearest = np.abs(values[:, None] - letters).argmin(axis=1)

@@ -27,6 +27,7 @@ MAKERS: dict[str, Callable[[Any], Prior]] = {
     "order": Prior([0.5, 0.5], labels=["a", "b"]).reordered,
 }
 
+NO_COUNTS: tuple[Any, ...] = ([], {})
 REFUSED: list[tuple[str, Any, list[str]]] = [
     ("probabilities", [0.5, 0.5, 0.0], ["letter 2", r"0\.0", "leave out"]),
     ("probabilities", [1.5, -0.5], ["letter 1", r"-0\.5", "leave out"]),
@@ -55,7 +56,7 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("counts", [1, 2.5], ["letter 1", r"2\.5", "whole number"]),
     *(("counts", [none, 2], ["letter 0", str(none), "whole number"])
       for none in ("1", True, np.True_, math.nan, math.inf, None)),
-    *(("counts", none, ["no counts", "at least one letter"]) for none in ([], {})),
+    *(("counts", none, ["no counts", "at least one letter"]) for none in NO_COUNTS),
     ("counts", 7, ["the counts are 7", "mapping"]),
     ("counts", [10**400, 1], ["at least 1e-300"]),
     ("order", ["a", "z"], ["'z'", "is none of"]),

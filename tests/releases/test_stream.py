@@ -152,44 +152,18 @@ def test_under_another_chain_the_same_releases_tell_what_they_tell_there(about: 
         sure.under(Chain([0.5, 0.5], np.eye(2)))
 
 
-def test_the_path_tells_at_least_as_much_as_each_state() -> None:
+def test_the_path_tells_at_least_as_much_as_each_state_whatever_is_released() -> None:
     chain = Chain([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]])
-    path = Stream(chain, PML(0.6), "hamming", "path")
-    states = Stream(chain, PML(0.6), "hamming")
+    path, states = (Stream(chain, PML(0.6), "hamming", about) for about in ("path", "state"))
     for _ in range(4):
-        output = path.mechanism.outputs[0]
-        mechanism = path.mechanism
+        output, mechanism = path.mechanism.outputs[0], path.mechanism
         path.record(output)
         states.record(output, mechanism)
         assert states.level <= path.level + 1e-12
-
-
-def test_another_mechanism_is_accounted_for_whatever_it_tells() -> None:
     stream = Stream(Chain([0.25, 0.75], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"]), PML(0.1), "hamming")
-    stream.record("a", Mechanism(np.eye(2), ["a", "b"], ["a", "b"]))
+    stream.record("a", Mechanism(np.eye(2), ["a", "b"], ["a", "b"]))  # past what its own mechanisms tell
     assert stream.level == pytest.approx(math.log(4))
     assert stream.law.pmf.tolist() == [0.5, 0.5]
-
-
-def test_draws_are_recorded_and_repeat_with_the_seed() -> None:
-    chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
-    outputs = []
-    for _ in range(2):
-        stream = Stream(chain, PML(0.8), "hamming", caps=linear_caps(0.8, 5))
-        rng = np.random.default_rng(4)
-        outputs.append([stream.release(state, rng) for state in ("home", "home", "out", "out", "home")])
-        assert stream.history == tuple(outputs[-1])
-        assert stream.time == 6
-        assert stream.level <= 0.8
-    assert outputs[0] == outputs[1]
-
-
-def test_a_chain_of_so_many_states_ends() -> None:
-    ending = Stream(Chain([0.5, 0.5], np.array([np.eye(2)] * 2)), PML(0.8), "hamming")
-    for output in (0, 1, 0):
-        ending.record(output)
-    with pytest.raises(PrivacyError, match="3 states"):
-        ending.program()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +184,15 @@ def test_what_cannot_be_meant_is_refused(arguments: Any, error: type[Exception],
         Stream(Chain([0.5, 0.5], np.eye(2)), *arguments)
 
 
-def test_outputs_and_states_that_cannot_be_are_refused() -> None:
+def test_draws_are_recorded_and_repeat_with_the_seed_and_what_cannot_be_is_refused() -> None:
+    chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
+    outputs = []
+    for _ in range(2):
+        stream, rng = Stream(chain, PML(0.8), "hamming", caps=linear_caps(0.8, 5)), np.random.default_rng(4)
+        outputs.append([stream.release(state, rng) for state in ("home", "home", "out", "out", "home")])
+        assert (stream.history, stream.time) == (tuple(outputs[-1]), 6)
+        assert stream.level <= 0.8
+    assert outputs[0] == outputs[1]
     stream = Stream(Chain([1.0, 0.0], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"]), PML(1.0), "hamming")
     with pytest.raises(MechanismError, match="'b' cannot be after these outputs"):
         stream.release("b")
@@ -220,3 +202,8 @@ def test_outputs_and_states_that_cannot_be_are_refused() -> None:
         stream.record("a", np.eye(2))
     with pytest.raises(PrivacyError, match="0 steps"):
         linear_caps(1.0, 0)
+    ending = Stream(Chain([0.5, 0.5], np.array([np.eye(2)] * 2)), PML(0.8), "hamming")
+    for output in (0, 1, 0):
+        ending.record(output)
+    with pytest.raises(PrivacyError, match="3 states"):
+        ending.program()

@@ -47,12 +47,9 @@ def test_each_person_has_the_stream_of_the_own_outputs() -> None:
         assert many.stream(person).history == own.history
         assert many.levels[person] == pytest.approx(own.level, abs=1e-12)
     assert many.level == max(many.levels.values()) <= 0.8
-
-
-def test_people_to_whom_the_same_was_told_share_one_design() -> None:
-    many = begun()
-    many.release(dict.fromkeys(map(str, range(200)), "home"), seed=3)
-    assert len({id(many._at(place)) for place in many._place.values()}) <= 2
+    alike = begun()  # people to whom the same was told share one design
+    alike.release(dict.fromkeys(map(str, range(200)), "home"), seed=3)
+    assert len({id(alike._at(place)) for place in alike._place.values()}) <= 2
 
 
 def test_a_file_holds_all_of_them(tmp_path: Path) -> None:
@@ -76,21 +73,15 @@ def test_a_file_holds_all_of_them(tmp_path: Path) -> None:
         many.save(tmp_path / "streams.csv")
 
 
-def test_a_block_that_fails_leaves_the_file_as_it_was(tmp_path: Path) -> None:
+def test_a_block_that_fails_or_is_interrupted_counts_nothing_and_lets_the_next_one_in(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "streams.json"
     begun().save(path)
     before = path.read_bytes()
     with pytest.raises(MechanismError), Streams.open(path) as stored:
         stored.release({**stored.release({"a": "home"}, seed=3), "b": "no state"})
     assert path.read_bytes() == before
-
-
-def test_an_interrupted_block_counts_nothing_and_lets_the_next_one_in(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "streams.json"
-    begun().save(path)
-    before = path.read_bytes()
 
     def interrupted(*_: Any) -> None:
         raise KeyboardInterrupt

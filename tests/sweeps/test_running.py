@@ -15,7 +15,7 @@ import pytest
 from sweeps.builders import EPSILONS, GRID, but_seconds, deadly, faulty, plain, threads
 from threadpoolctl import threadpool_info
 
-from pmlopt import Mechanism, MutualInformation, solve, sweep
+from pmlopt import Mechanism, MutualInformation, solve, sweep, verify_file
 from pmlopt.errors import InputError, SolverUnavailableError, SweepError, SweepStoppedError
 from pmlopt.sweeps import Sweep
 
@@ -44,17 +44,13 @@ def test_the_values_are_those_of_solve(table: Sweep) -> None:
     assert not table.failed
 
 
-def test_processes_give_the_same_table(table: Sweep, processes: Executor) -> None:
+@pytest.mark.filterwarnings("ignore")
+def test_processes_threads_and_dask_give_the_same_table(
+    table: Sweep, processes: Executor, tmp_path: Path
+) -> None:
     assert but_seconds(sweep(plain, GRID, processes)) == but_seconds(table)
-
-
-def test_threads_give_the_same_table(table: Sweep) -> None:
     with ThreadPoolExecutor(3) as threads:
         assert but_seconds(sweep(plain, GRID, threads)) == but_seconds(table)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_dask_gives_the_same_table(table: Sweep, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
     with (
@@ -73,16 +69,15 @@ def test_linear_algebra_has_one_thread_in_every_worker(processes: Executor) -> N
     assert threadpool_info() == before
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    sweep(
-        partial(plain, 3), {"epsilon": EPSILONS[:3]}, progress=lambda done, total: told.append((done, total))
-    )
+    grid = {"epsilon": EPSILONS[:3]}
+    sweep(partial(plain, 3), grid, progress=lambda done, total: told.append((done, total)))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
-def test_a_failed_point_is_a_row() -> None:
-    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS})
+def test_a_failed_point_is_a_row_and_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
+    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS}, mechanisms=tmp_path)
     assert [row.status for row in table.rows] == ["optimal", *["failed"] * 4, "optimal"]
     errors = [row.error for row in table.rows]
     assert errors[1] == "ValueError: no such file"
@@ -90,17 +85,11 @@ def test_a_failed_point_is_a_row() -> None:
     assert (errors[3] or "").startswith("InfeasibleError: ")
     assert errors[4] == "SystemExit: 1"
     assert table.failed == table.rows[1:5]
-    assert but_seconds(table)[5] == but_seconds(sweep(plain, {"size": [3], "epsilon": EPSILONS[5:]}))[0]
-
-
-def test_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
-    folder = tmp_path / "mechanisms"
-    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS[:2]}, mechanisms=folder)
-    assert [file.name for file in folder.iterdir()] == ["00000.json"]
-    stored = Mechanism.load(folder / "00000.json")
-    gains: Any = plain(3, 0.1)
-    assert gains.prior.size == len(stored.inputs)
-    assert solve(plain(3, 0.1)).value == table.rows[0].value
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["00000.json", "00005.json"]
+    alone = solve(plain(3, 0.1))
+    assert len(Mechanism.load(tmp_path / "00000.json").inputs) == 3
+    assert alone.value == table.rows[0].value
+    assert verify_file(tmp_path / "00000.json").holds
 
 
 @pytest.mark.parametrize(

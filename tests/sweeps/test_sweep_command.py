@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,14 +48,20 @@ def test_a_table_is_printed_and_written(counts: Path, tmp_path: Path) -> None:
     )
 
 
-def test_workers_give_the_same_table(counts: Path) -> None:
-    asked = (
-        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.3,0.9",
-        "--workers", 2, "--json",
-    )  # fmt: skip
-    for row, epsilon in zip(json.loads(run(*asked))["rows"], (0.3, 0.9), strict=True):
-        best = solve(design(PRIOR, PML(epsilon), ExpectedLoss(absolute)))
-        assert row["value"] == pytest.approx(best.value, abs=1e-9)
+def test_workers_give_the_same_table(counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.3,0.9", "--json")
+    handed: list[int] = []
+
+    @contextmanager
+    def threads(number: int) -> Iterator[Executor]:
+        handed.append(number)
+        with ThreadPoolExecutor(number) as pool:
+            yield pool
+
+    monkeypatch.setattr("pmlopt.cli.data._processes", threads)
+    alone, found = (json.loads(run(*asked, *more))["rows"] for more in ((), ("--workers", 2)))
+    assert handed == [2]
+    assert [row["value"] for row in found] == [row["value"] for row in alone]
 
 
 def test_a_problem_at_other_epsilons() -> None:

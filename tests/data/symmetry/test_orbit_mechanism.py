@@ -41,8 +41,8 @@ def random_mechanism(space: PairSpace, seed: int = 0, bits: int = 30) -> OrbitMe
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
-def test_the_matrix_has_the_exact_entries_and_rows_that_sum_to_one(space: PairSpace) -> None:
-    mechanism = random_mechanism(space)
+def test_the_matrix_has_the_exact_entries_and_files_give_it_back(space: PairSpace, tmp_path: Path) -> None:
+    mechanism, path = random_mechanism(space), tmp_path / "m.json"
     inputs, outputs = mechanism.inputs, mechanism.outputs
     for x, row in zip(inputs, mechanism.matrix, strict=True):
         exact = [mechanism.probability(x, y) for y in outputs]
@@ -51,19 +51,25 @@ def test_the_matrix_has_the_exact_entries_and_rows_that_sum_to_one(space: PairSp
     plain = mechanism.listed()
     assert type(plain) is Mechanism
     assert leakage_level(space.prior, mechanism) == leakage_level(space.prior, plain)
+    mechanism.save(path, {"note": 1})
+    back = OrbitMechanism.load(path)
+    assert (back.masses, back.total, back.space) == (mechanism.masses, mechanism.total, space)
+    assert (back.inputs, back.outputs) == (inputs, outputs)
+    assert back.space.orbits.weights == space.orbits.weights
+    with pytest.raises(FileFormatError, match=r"use \.json"):
+        mechanism.save(tmp_path / "m.csv")
 
 
 @pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
 def test_samples_have_the_law_of_the_matrix(space: PairSpace) -> None:
     """Chi-square against the row of each letter; each fails once in 10^6."""
     mechanism, draws = random_mechanism(space, seed=1, bits=14), 1000
-    inputs, outputs = mechanism.inputs, mechanism.outputs
+    inputs, outputs, bits = mechanism.inputs, mechanism.outputs, Counted(np.random.default_rng(5))
     values = [letter for letter in inputs for _ in range(draws)]
     where = {label: place for place, label in enumerate(outputs)}
-    seen = np.array([where[label] for label in mechanism.sample(values, seed=5).tolist()]).reshape(
-        len(inputs), draws
-    )
-    for row, places in zip(mechanism.matrix, seen, strict=True):
+    seen = np.array([where[label] for label in mechanism.sample(values, seed=bits).tolist()])
+    assert bits.drawn >= len(values)  # all of a draw comes from the bits that are given
+    for row, places in zip(mechanism.matrix, seen.reshape(len(inputs), draws), strict=True):
         counts = np.bincount(places, minlength=len(outputs))
         assert counts[row == 0].sum() == 0
         likely = row > 0
@@ -96,20 +102,6 @@ def test_tables_of_24_records_are_released_by_their_orbits() -> None:
     orbits, distance = space.orbits, space.tables[:, 0, 1] + space.tables[:, 1, 0]
     wanted = (orbits.masses[orbits.letter] * mechanism.shares) @ distance
     assert abs(changed.mean() - wanted) < 6 * changed.std() / np.sqrt(draws)
-
-
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
-def test_files_give_back_the_same_mechanism(space: PairSpace, tmp_path: Path) -> None:
-    mechanism = random_mechanism(space)
-    mechanism.save(tmp_path / "m.json", {"note": 1})
-    back = OrbitMechanism.load(tmp_path / "m.json")
-    assert (back.masses, back.total) == (mechanism.masses, mechanism.total)
-    assert back.space == space
-    assert back.outputs == mechanism.outputs
-    assert back.inputs == mechanism.inputs
-    assert back.space.orbits.weights == space.orbits.weights
-    with pytest.raises(FileFormatError, match=r"use \.json"):
-        mechanism.save(tmp_path / "m.csv")
 
 
 def edited(old: str, new: str) -> Any:
@@ -175,24 +167,16 @@ def test_words_on_a_sum_are_decided_by_more_bits() -> None:
     assert mechanism._decided(own, word + 1, bits) == 2
 
 
-class Counted(SystemBits):
-    """Bits of the operating system, counted."""
+class Counted(SeededBits):
+    """Bits of a seed, counted."""
 
-    def __init__(self) -> None:
+    def __init__(self, generator: np.random.Generator) -> None:
+        super().__init__(generator)
         self.drawn = 0
 
     def words(self, size: int) -> Words:
         self.drawn += size
         return super().words(size)
-
-
-@pytest.mark.parametrize("space", SPACES, ids=lambda space: repr(space.prior))
-def test_all_of_a_draw_comes_from_the_bits_that_are_given(space: PairSpace) -> None:
-    mechanism, bits = random_mechanism(space, bits=14), Counted()
-    letters = list(mechanism.inputs)
-    drawn = mechanism.sample(letters, seed=bits)
-    assert bits.drawn >= len(letters)
-    assert set(drawn.tolist()) <= set(mechanism.outputs)
 
 
 def test_orders_within_a_letter_are_exactly_as_likely() -> None:

@@ -158,45 +158,41 @@ def test_tables_are_read_by_name(case: tuple[list[list[int]], Any]) -> None:
     assert gains == pytest.approx(ExpectedGain(cells).value(SHARES, CHANNEL.matrix))
 
 
-@pytest.mark.parametrize("kind", TABLES)
-def test_whoever_takes_a_table_reads_it_by_name(kind: str) -> None:
+def test_whoever_takes_a_table_reads_it_by_name() -> None:
     cells, order = [[7, 2, 1], [3, 9, 4], [5, 1, 8]], [2, 0, 1]
-    held = TABLES[kind](
-        [LETTERS[x] for x in order], list(OUTPUTS[::-1]), [cells[x][::-1] for x in order]
-    )  # fmt: skip
-    found = level_from_samples(Prior([SHARES[x] for x in order], [LETTERS[x] for x in order]), held)
     plain = level_from_samples(Prior(SHARES, LETTERS), cells)
-    assert (found.lower, found.upper) == pytest.approx((plain.lower, plain.upper), abs=1e-9)
-    assert found.output == OUTPUTS[plain.output]  # type: ignore[call-overload]
-    if not isinstance(held, dict):
-        joint = attribute_levels(held, [CHANNEL, Mechanism(CHANNEL.matrix, OUTPUTS)])
-        assert joint.together == pytest.approx(attribute_levels(cells, [CHANNEL.matrix] * 2).together)
+    turned = Prior([SHARES[x] for x in order], [LETTERS[x] for x in order])
+    together = attribute_levels(cells, [CHANNEL.matrix] * 2).together
+    for kind, hold in TABLES.items():
+        held = hold([LETTERS[x] for x in order], list(OUTPUTS[::-1]), [cells[x][::-1] for x in order])
+        if kind in ("nested", "pairs", "pandas"):  # others are read alike, and this takes its time
+            found = level_from_samples(turned, held)
+            assert (found.lower, found.upper) == pytest.approx((plain.lower, plain.upper), abs=1e-9)
+            assert found.output == OUTPUTS[plain.output]  # type: ignore[call-overload]
+        if not isinstance(held, dict):
+            joint = attribute_levels(held, [CHANNEL, Mechanism(CHANNEL.matrix, OUTPUTS)])
+            assert joint.together == pytest.approx(together)
 
 
-def test_a_mechanism_is_a_frame_and_back() -> None:
+def test_a_mechanism_is_a_frame_and_back_and_equal_by_content() -> None:
     frame = CHANNEL.to_pandas()
-    assert Mechanism(frame) == CHANNEL
-    swapped = frame.iloc[::-1]
-    assert Mechanism(swapped) != CHANNEL
+    assert Mechanism(frame) == CHANNEL != Mechanism(frame.iloc[::-1])
     prior = Prior([0.6, 0.3, 0.1], LETTERS)
-    assert leakage_level(prior, swapped) == leakage_level(prior, CHANNEL)
+    assert leakage_level(prior, frame.iloc[::-1]) == leakage_level(prior, CHANNEL)
     assert np.array_equal(np.asarray(CHANNEL), CHANNEL.matrix)
     assert CHANNEL.shape == (3, 3)
     assert np.asarray(CHANNEL, dtype=np.float32).dtype == np.float32
-
-
-def test_equality_is_of_content() -> None:
-    prior = Prior([0.6, 0.3, 0.1], LETTERS)
-    assert prior == Prior([0.6, 0.3, 0.1], LETTERS)
     assert len({prior, Prior([0.6, 0.3, 0.1], LETTERS)}) == 1
-    for other in (
-        Prior([0.6, 0.3, 0.1]),
-        Prior([0.3, 0.6, 0.1], LETTERS),
-        Prior([0.6, 0.3, 0.1], LETTERS, samples=3),
-    ):
-        assert prior != other
+    other: Any = ([0.6, 0.3, 0.1], None), ([0.3, 0.6, 0.1], LETTERS), ([0.6, 0.3, 0.1], LETTERS, 3)
+    assert all(prior != Prior(*arguments) for arguments in other)
     assert Prior([0.5, 0.5], [0, 1]) != Prior([0.5, 0.5], [False, True])
     assert Prior.from_counts([1, 1]) != Prior.from_counts([2, 2])
+    values = pd.Series(["b", "a"], index=[7, 5], name="smokes")
+    drawn = Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(values)
+    assert (drawn.to_dict(), drawn.name) == ({7: "B", 5: "A"}, "smokes")
+    income = pd.DataFrame({"income": [9.0, 1.0, 4.0]}, index=["x", "y", "z"])["income"]
+    secret = Continuous.from_samples(income)  # a sample of numbers is no table
+    assert secret.prior(secret.even(2)).counts == (2, 1)
 
 
 def test_a_function_of_labels_is_of_the_prior_s_letters_where_the_mechanism_has_none() -> None:
@@ -242,19 +238,6 @@ def test_distances_are_of_letters_by_name(tmp_path: Path) -> None:
     assert level == pytest.approx(known.level(prior, CHANNEL), abs=1e-12)
     with pytest.raises(PrivacyError, match="'c' is none of"):
         MetricPrivacy(0.5, frame).for_prior(Prior([0.6, 0.4], ["a", "b"]))
-
-
-def test_a_sample_of_numbers_is_no_table() -> None:
-    people = pd.DataFrame({"income": [9.0, 1.0, 4.0]}, index=["x", "y", "z"])["income"]
-    secret = Continuous.from_samples(people)
-    assert secret.prior(secret.even(2)).counts == (2, 1)
-
-
-def test_a_series_keeps_its_index_when_it_is_sampled() -> None:
-    values = pd.Series(["b", "a"], index=[7, 5], name="smokes")
-    drawn = Mechanism(np.eye(2), ["a", "b"], ["A", "B"]).sample(values)
-    assert drawn.to_dict() == {7: "B", 5: "A"}
-    assert drawn.name == "smokes"
 
 
 CROSSTAB = pd.crosstab(pd.Series(["a", "b", "a"]), pd.Series(["u", "v", "v"]), margins=True)

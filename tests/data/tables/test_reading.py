@@ -165,7 +165,7 @@ def test_frames_of_every_library_are_tables() -> None:
 
 def test_batches_know_their_rows(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("a,b\n" + "".join(f"{row},{'x' * 40}\n" for row in range(2, 66_002)))
+    path.write_text("a,b\n" + "".join(f"{row},{'x' * 40}\n" for row in range(2, 30_002)))
     with open_table(path) as table:
         seen, batches = 2, 0
         for batch in table.batches():
@@ -173,7 +173,7 @@ def test_batches_know_their_rows(tmp_path: Path) -> None:
             values, codes = batch.encoded(0)
             assert values[codes[0]] == str(seen)
             seen, batches = seen + batch.size, batches + 1
-        assert seen == 66_002
+        assert seen == 30_002
         assert batches > 1
         assert table.done() == 1.0
 
@@ -200,7 +200,7 @@ def is_usual(text: str) -> bool:
     return not inside
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text(st.sampled_from('a",\n\r'), max_size=12), st.lists(st.integers(0, 12), max_size=3))
 def test_quotes_are_judged_as_by_a_walk(text: str, cuts: list[int]) -> None:
     check = QuoteCheck(",")

@@ -82,6 +82,10 @@ def test_counts_of_another_file_are_refused() -> None:
     found = estimate(RESPONSE, [950, 50], least_fit=0.0)
     assert found.fit.p_value < 1e-6
     assert found.fit.degrees == 1
+    assert goodness_of_fit(np.eye(2), np.array([50, 50]), np.array([1.0, 0.0])).p_value == 0
+    matrix = designed("pml", 1.0)
+    permuted = np.rint(1_000 * np.roll(RARE @ matrix, 1)).astype(np.int64)
+    assert goodness_of_fit(matrix, permuted, most_likely(matrix, permuted.astype(float))).p_value < 1e-6
 
 
 @pytest.mark.parametrize("name", ["pml", "ldp"])
@@ -106,16 +110,6 @@ def test_many_outputs_with_few_people_each_are_no_reason_to_refuse() -> None:
         for counts in rng.multinomial(int(5.5 / law.min()), law, 200)
     ]
     assert (np.array(values) < 0.01).sum() <= 11
-
-
-def test_a_law_that_excludes_what_was_seen_does_not_fit() -> None:
-    assert goodness_of_fit(np.eye(2), np.array([50, 50]), np.array([1.0, 0.0])).p_value == 0
-
-
-def test_the_test_of_fit_finds_permuted_outputs() -> None:
-    matrix = designed("pml", 1.0)
-    counts = np.rint(1_000 * np.roll(RARE @ matrix, 1)).astype(np.int64)
-    assert goodness_of_fit(matrix, counts, most_likely(matrix, counts.astype(float))).p_value < 1e-6
 
 
 def test_an_estimate_has_its_likelihood_and_a_frame() -> None:
