@@ -15,13 +15,11 @@ import polars
 import pytest
 
 import pmlopt.adapters.expressions  # noqa: F401 -- registers the namespace
-from pmlopt import PML, Mechanism, Prior, estimate
+from pmlopt import Mechanism, Prior, estimate
 from pmlopt.adapters import dask as on_dask
 from pmlopt.adapters import duckdb as on_duckdb
-from pmlopt.data.chain import Chain
 from pmlopt.data.tables import column_counts, counts_by_column, cross_counts
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases import Stream, by_history
 
 pytestmark = [
     # narwhals 2.29 announces a package of its own for Dask, which is not published yet
@@ -132,41 +130,6 @@ def test_duckdb_takes_tuples_numbers_and_missing_cells() -> None:
     assert found == [("no",), ("none",)]
     with pytest.raises(MechanismError, match="which are no column"):
         on_duckdb.register(connection, "tuples", Mechanism(np.eye(4), pairs, pairs))
-
-
-def test_an_engine_groups_the_histories_of_a_stream(people: pandas.DataFrame) -> None:
-    chain = Chain([0.75, 0.25], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
-    stream = Stream(chain, PML(1.3), "hamming", caps=[0.9, 1.1, 1.3])
-    connection = connected(people)
-    told: list[str] = []
-    histories: dict[tuple[Any, ...], Stream] = {(): stream}
-    for wave in range(3):
-        on_duckdb.register(
-            connection, f"release{wave}", by_history({h: s.mechanism for h, s in histories.items()})
-        )
-        columns = ", ".join([*told, "smokes"])
-        source = "people" if wave == 0 else f"wave{wave - 1}"
-        connection.execute(
-            f"CREATE TABLE wave{wave} AS SELECT *, release{wave}({columns}) AS y{wave} FROM {source}"
-        )
-        told.append(f"y{wave}")
-        groups = connection.sql(f"SELECT DISTINCT {', '.join(told)} FROM wave{wave}").fetchall()
-        grown = {}
-        for *before, output in groups:
-            grown[*before, output] = histories[tuple(before)].copy()
-            grown[*before, output].record(output)
-        histories = grown
-    assert len(histories) > 2
-    assert max(one.level for one in histories.values()) <= 1.3
-    counts = connection.sql("SELECT y0, smokes, y1, count(*) FROM wave1 GROUP BY ALL").fetchall()
-    own = stream.copy()
-    own.record(str(counts[0][0]))
-    rows = {(smokes, y): number for y0, smokes, y, number in counts if y0 == counts[0][0]}
-    for letter, law in zip(own.mechanism.inputs, own.mechanism.matrix, strict=True):
-        total = sum(rows.get((letter, y), 0) for y in own.mechanism.outputs)
-        for y, share in zip(own.mechanism.outputs, law, strict=True):
-            spread = np.sqrt(total * share * (1 - share))
-            assert abs(rows.get((letter, y), 0) - total * share) <= 6 * spread  # falsely once in 1e8 times
 
 
 @pytest.fixture

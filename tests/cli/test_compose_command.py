@@ -26,16 +26,15 @@ def pairs(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("ending", ["csv", "json", "npz"])
-def test_the_product_of_one_secret_is_written(pairs: Path, ending: str) -> None:
+def test_the_product_of_one_secret_is_written(pairs: Path) -> None:
     write(pairs, "prior.csv", "smokes,count\nno,1\nyes,1\n")
-    text = run("compose", "smokes.csv", "smokes.csv", "--prior", "prior.csv", "-o", f"twice.{ending}")
-    assert f"twice.{ending}" in text
-    twice = Mechanism.load(pairs / f"twice.{ending}")
+    text = run("compose", "smokes.csv", "smokes.csv", "--prior", "prior.csv", "-o", "twice.json")
+    assert "twice.json" in text
+    twice = Mechanism.load(pairs / "twice.json")
     assert twice.inputs == ("no", "yes")
     assert twice.outputs == (("no", "no"), ("no", "yes"), ("yes", "no"), ("yes", "yes"))
     assert math.exp(leakage_level([0.5, 0.5], twice)) == pytest.approx(1.8)
-    again = run("audit", f"twice.{ending}", "--prior", "prior.csv", "--epsilon", "0.6")
+    again = run("audit", "twice.json", "--prior", "prior.csv", "--epsilon", "0.6")
     assert f"{math.log(1.8):.6f}"[:5] in again
 
 

@@ -4,36 +4,14 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 from pathlib import Path
 
 import pytest
 from cli.hostile import mechanism, refused, write
 from commands import run
 
-from pmlopt import Mechanism
-
-SKEWED = [[0.9, 0.1], [0.1, 0.9]]
-LEVEL = math.log(5)
-"""Of the skewed mechanism under (0.1, 0.9): P(Y=0) = 0.18, and log(0.9 / 0.18) is the larger ratio."""
 HOSTILE = "no\nThe claim holds: pml at most 0.1 nats, proved in rational arithmetic.\n"
 CODES = "\x1b[2K\x1b[1A\rb\x07\u202e\x9b"
-
-
-@pytest.mark.parametrize("inputs", [[1, 0], ["yes", "no"], ["1", "0"], ["0", "1"], None])
-def test_an_audit_pairs_by_labels_alone(folder: Path, inputs: list[object] | None) -> None:
-    """The prior is (0.9, 0.1) on (0, 1)."""
-    write(folder, "zero-one.csv", "letter,count\n0,90\n1,10\n")
-    Mechanism(SKEWED, inputs).save("rule.json")
-    audit = ["audit", "rule.json", "--prior", "zero-one.csv"]
-    if inputs is None:  # positions, in the order of the file
-        assert json.loads(run(*audit, "--json"))["level"] == pytest.approx(LEVEL, abs=1e-12)
-    elif inputs == [1, 0]:  # the same letters in another order
-        level = json.loads(run(*audit, "--json"))["level"]
-        assert level == pytest.approx(LEVEL, abs=1e-12)
-        assert json.loads(run(*audit, "--json", "--epsilon", 1.6, code=1))["holds"] is False
-    else:
-        assert "(0, 1)" in refused(folder, " ".join(audit))
 
 
 # ---------------------------------------------------------------- outputs

@@ -180,16 +180,6 @@ def test_sample_when_rounding_leaves_the_row_below_one() -> None:
         assert Mechanism([row]).sample([0], seed=Highest()).tolist() == [count - 1]
 
 
-def test_sample_has_the_frequencies_of_the_rows() -> None:
-    # Hoeffding: a frequency of 40,000 draws is off by 0.03 with probability at most 2 exp(-72);
-    # over all six cells a false alarm has probability below 1e-29
-    matrix = np.array([[0.5, 0.3, 0.2], [0.05, 0.0, 0.95]])
-    mechanism = Mechanism(matrix)
-    for x in range(2):
-        drawn = np.bincount(np.array(mechanism.sample([x] * 40_000, seed=11 + x), dtype=int), minlength=3)
-        assert np.abs(drawn / 40_000 - matrix[x]).max() < 0.03
-
-
 def test_paired_accepts_sides_without_labels_and_refuses_another_size() -> None:
     labelled, mechanism = Prior([0.5, 0.5], ["a", "b"]), Mechanism(np.eye(2), ["a", "b"])
     assert paired(labelled, np.eye(2))[0] is labelled

@@ -5,8 +5,6 @@ import json
 import math
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -232,19 +230,6 @@ def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     with pytest.raises(FileFormatError, match="No space left"):
         write_release(draft, tmp_path / "out")
     assert not list(tmp_path.iterdir())
-
-
-def test_a_release_that_is_killed_leaves_no_folder_of_its_name(tmp_path: Path) -> None:
-    script = (
-        "import os, pmlopt.publishing.releasing as d\n"
-        "from pmlopt import Mechanism\n"
-        "d.pages = lambda *_: os.kill(os.getpid(), 9)\n"
-        "m = Mechanism([[0.8, 0.2], [0.3, 0.7]], ['f', 'm'], ['f', 'm'])\n"
-        "d.release({'sex': ['f', 'm'] * 9}, {'sex': m}, 'out')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=os.environ)
-    assert done.returncode == -9
-    assert not (tmp_path / "out").exists()
 
 
 def ledger_of(data: pd.DataFrame, path: Path, total: float) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from pmlopt import leakage_level
-from pmlopt.data.sampling.categorical import SeededBits, SystemBits, exponential_coins, is_below
+from pmlopt.data.sampling.categorical import SeededBits, exponential_coins, is_below
 from pmlopt.data.sampling.grid_noise import FINENESS, gaussian_noise, grid_step, laplace_noise
 from pmlopt.releases.noise import BinaryGaussian, BinaryLaplace
 from pmlopt.releases.noise.laplace import laplace_level
@@ -97,16 +97,6 @@ def test_fine_draws_have_the_continuous_law_but_for_the_step(scale: float) -> No
     assert (np.mod(laplace, step) == 0).all()
     assert stats.kstest(laplace / scale, "laplace").pvalue > 1e-9
     assert stats.kstest(gaussian_noise(scale, step, 3000, bits(8)) / scale, "norm").pvalue > 1e-9
-
-
-def test_the_system_draws_anew() -> None:
-    one, other = (laplace_noise(1.0, grid_step(1.0), 100, SystemBits()) for _ in range(2))
-    assert (one != other).all()
-    assert (
-        laplace_noise(1.0, 1.0, 0, SystemBits()).shape
-        == gaussian_noise(1.0, 1.0, 0, SystemBits()).shape
-        == (0,)
-    )
 
 
 # ---------------------------------------------------------------- what outcomes on a grid leak

@@ -8,8 +8,6 @@ from typing import Any, cast
 
 import numpy as np
 import pandas
-import polars
-import pyarrow
 import pytest
 from data.tables.tables_of_any_kind import csv_bytes, write_table
 from hypothesis import HealthCheck, given, settings
@@ -126,28 +124,3 @@ def test_mappings_and_series_of_pandas_keep_their_letters() -> None:
             Prior.from_counts(bad)
     with pytest.raises(PriorError, match="position 1 is nan, a missing cell"):
         Prior.from_counts(pandas.Series(["b", None]).value_counts(dropna=False))
-
-
-def test_polars_and_arrow_counts_keep_their_letters() -> None:
-    column = ["b", "a", "b"]
-    found = [
-        Prior.from_counts(polars.Series("c", column).value_counts()),
-        Prior.from_counts(pyarrow.array(column).value_counts()),
-        Prior.from_samples(polars.Series(column)),
-        Prior.from_samples(pyarrow.array(column)),
-        Prior.from_samples(np.array(column)),
-    ]
-    for prior in found:
-        assert prior.counts is not None
-        assert dict(zip(prior.labels, prior.counts, strict=True)) == {"a": 1, "b": 2}
-    for gaps in (polars.Series("c", ["b", None]), pyarrow.array(["b", None])):
-        with pytest.raises(PriorError, match="is None, a missing cell"):
-            Prior.from_counts(gaps.value_counts())
-    table = polars.DataFrame({"ill": ["no", "yes"], "young": [3, 1], "old": [2, 4]})
-    for crosstab in (table, table.to_arrow(), table.to_pandas().set_index("ill")):
-        secret = Secret.from_counts(crosstab)
-        assert (secret.values, secret.labels, secret.prior.counts) == (
-            ("no", "yes"),
-            ("young", "old"),
-            (4, 6),
-        )
