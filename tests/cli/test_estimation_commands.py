@@ -118,15 +118,6 @@ def test_people_are_planned_for_and_other_files_refused(tmp_path: Path) -> None:
     assert found["estimates"][0]["upper"] == 1
 
 
-def test_zero_is_printed_as_0(tmp_path: Path) -> None:
-    stored = write(tmp_path, "m.json", mechanism())
-    for counts in ("a,1\nb,1\nc,1\n", "a,520\nb,240\nc,240\n"):
-        path = write(tmp_path, "c.csv", f"level,count\n{counts}")
-        cells = run("estimate", stored, "--counts", path).stdout.split()
-        assert "0" in cells
-        assert not [cell for cell in cells if cell == "-0" or "e-" in cell]
-
-
 def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:
     prior, file, counts = Prior.from_counts({"a": 7, "b": 3}), tmp_path / "m.json", tmp_path / "c.csv"
     result = solve(design(prior, PML(0.3), EstimationError()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -55,7 +56,7 @@ def test_a_pipe_receives_the_release_and_stays_a_pipe(folder: Path) -> None:
 
 
 @POSIX
-def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_a_device_is_written_to_and_not_replaced_and_a_socket_is_no_file(tmp_path: Path) -> None:
     link = tmp_path / "null.json"
     link.symlink_to("/dev/null")
     for path in (Path("/dev/null"), link):
@@ -63,6 +64,10 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert Path("/dev/null").is_char_device()
     assert [path.name for path in tmp_path.iterdir()] == ["null.json"]
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "s"))
+        with pytest.raises(ValueError, match="cannot be written"):
+            write_whole(tmp_path / "s", b"nothing")
 
 
 @FULL
@@ -70,16 +75,6 @@ def test_a_full_device_is_told(folder: Path) -> None:
     (folder / "full.json").symlink_to("/dev/full")
     assert "No space left" in refused(folder, f"{DESIGN} -o full.json")
     refused(folder, "apply m.json data.csv --column level -o /dev/full")
-
-
-@POSIX
-def test_a_socket_is_no_file_to_write(tmp_path: Path) -> None:
-    import socket
-
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(tmp_path / "s"))
-        with pytest.raises(ValueError, match="cannot be written"):
-            write_whole(tmp_path / "s", b"nothing")
 
 
 @FULL
@@ -104,20 +99,6 @@ def test_letters_that_the_output_does_not_have_are_escaped(folder: Path) -> None
     environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
     asked = ["audit", "rule.json", "--prior", "p.csv"]
     assert "\\xe9" in process(*asked, stdout=subprocess.PIPE, env=environment).stdout
-
-
-@POSIX
-def test_a_folder_that_is_gone_exits_with_2(tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    script = "import os, sys\nos.rmdir(os.getcwd())\nfrom pmlopt.cli import main\nmain(sys.argv[1:])"
-    arguments = [*DESIGN.split(), "-o", "out.csv"]
-    ended = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        cwd=gone, env=ENVIRONMENT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("pmlopt: ")
 
 
 def test_what_a_program_reads_is_the_result_alone(folder: Path) -> None:

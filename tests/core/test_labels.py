@@ -84,15 +84,11 @@ def test_positions_survive_copies_pickles_and_constructors(size: int) -> None:
 
 
 def test_positions_that_are_chosen_or_reordered_become_labels() -> None:
-    assert not isinstance(Positions(3)[:2], Positions)
-    assert not isinstance(subset_of(Positions(3), [0, 1]), Positions)
-    assert not isinstance(Prior([0.25, 0.75]).reordered([1, 0]).labels, Positions)
-    reduced = Mechanism([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).reduced()
-    assert reduced.outputs == (0, 1)
-    assert not isinstance(reduced.outputs, Positions)
-
-
-def test_a_prior_with_labels_has_no_order_of_positions() -> None:
+    reduced = Mechanism([[0.5, 0.25, 0.25], [0.0, 0.5, 0.5]]).reduced().outputs
+    turned = Prior([0.25, 0.75]).reordered([1, 0]).labels
+    for labels in (Positions(3)[:2], subset_of(Positions(3), [0, 1]), turned, reduced):
+        assert not isinstance(labels, Positions)
+    assert reduced == (0, 1)
     with pytest.raises(PriorError, match="no labels"):
         Prior([0.25, 0.75], labels=[1, 0]).reordered(Positions(2))
 
@@ -143,10 +139,10 @@ def test_labels_come_in_an_order(labels: Any) -> None:
 
 
 def test_messages_about_many_labels_are_short() -> None:
-    many = [f"letter {i}" for i in range(10_000)]
-    for other in (many[::-1], [*many[:-1], "other"], list(range(10_000))):
+    many = [f"letter {i}" for i in range(2_000)]
+    for other in (many[::-1], [*many[:-1], "other"], list(range(2_000))):
         with pytest.raises(MechanismError) as raised:
-            paired(Prior.uniform(10_000, many), Mechanism(np.ones((10_000, 1)), other))
+            paired(Prior.uniform(2_000, many), Mechanism(np.ones((2_000, 1)), other))
         assert len(str(raised.value)) < 1000
 
 

@@ -59,27 +59,26 @@ ASKED = ("apply", "m.json", "people.csv", "--column", "level", "-o", "out.csv", 
 
 
 @pytest.mark.parametrize(
-    ("options", "header", "warns"),
+    ("options", "header"),
     [
-        ((), ["id", "sex", "level", "town"], True),
-        (("--keep", "sex"), ["sex", "level"], False),
-        (("--keep", "town", "--keep", "sex"), ["sex", "level", "town"], False),
-        (("--drop", "id"), ["sex", "level", "town"], False),
-        (("--drop", "id", "--drop", "town"), ["sex", "level"], False),
-        (("--drop-all",), ["level"], False),
+        ("", "id sex level town"),
+        ("--keep sex", "sex level"),
+        ("--keep town --keep sex", "sex level town"),
+        ("--drop id", "sex level town"),
+        ("--drop id --drop town", "sex level"),
+        ("--drop-all", "level"),
     ],
 )
-def test_what_stays_in_clear_is_chosen(
-    people: Path, options: tuple[str, ...], header: list[str], warns: bool
-) -> None:
-    result = run(*ASKED, *options)
+@pytest.mark.usefixtures("people")
+def test_what_stays_in_clear_is_chosen(options: str, header: str) -> None:
+    said = run(*ASKED, *options.split()).stderr
     with Path("out.csv").open() as stream:
         rows = list(csv.reader(stream))
-    assert rows[0] == header
+    assert rows[0] == header.split()
     assert len(rows) == 13
-    assert ("warning: stay in clear" in result.stderr) == warns
-    others = [name for name in header if name != "level"]
-    assert (f"stay in clear: {', '.join(map(repr, others))}" in result.stderr) == (others != [])
+    assert ("warning: stay in clear" in said) == (options == "")
+    others = [name for name in rows[0] if name != "level"]
+    assert (f"stay in clear: {', '.join(map(repr, others))}" in said) == (others != [])
 
 
 def test_columns_that_cannot_be_meant_are_refused(people: Path) -> None:

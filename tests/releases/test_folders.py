@@ -125,6 +125,9 @@ def test_after_an_interruption_finished_files_are_not_drawn_again(data: Path, tm
     assert not out.exists()
     done = files_of(draft / "whole")
     assert len(done) == 2
+    for other, keep in ((FLIP, None), (COIN, ["year"])):  # of another call
+        with pytest.raises(FileFormatError, match="other data, mechanisms or options"):
+            apply_folder(FolderTable(data), [other], out, keep=keep)
     (draft / "run-0000" / "year=2019").mkdir(parents=True)  # of a process that was killed
     (draft / "whole" / "year=2020" / "c.parquet").write_bytes(b"moved there, and not in the journal")
     with (draft / "journal.jsonl").open("a") as journal:
@@ -135,15 +138,6 @@ def test_after_an_interruption_finished_files_are_not_drawn_again(data: Path, tm
     assert sorted(now) == sorted(finished)
     assert {name: now[name] for name in done} == done  # another draw differs but once in 2^600 times
     assert not draft.exists()
-
-
-def test_a_draft_of_another_call_is_not_gone_on_with(data: Path, tmp_path: Path) -> None:
-    with pytest.raises(InterruptedHereError):
-        apply_folder(FolderTable(data), [COIN], tmp_path / "out", progress=interrupt_after(1))
-    with pytest.raises(FileFormatError, match="other data, mechanisms or options"):
-        apply_folder(FolderTable(data), [FLIP], tmp_path / "out")
-    with pytest.raises(FileFormatError, match="other data, mechanisms or options"):
-        apply_folder(FolderTable(data), [COIN], tmp_path / "out", keep=["year"])
 
 
 def test_what_fails_at_once_leaves_nothing(data: Path, tmp_path: Path) -> None:

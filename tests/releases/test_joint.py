@@ -149,8 +149,7 @@ def test_independent_attributes_add_and_tell_nothing_of_each_other() -> None:
     assert levels.together == pytest.approx(sum(levels.alone))
     assert levels.each == pytest.approx(levels.alone)
     named = attribute_levels({("a", 0): 3, ("b", 1): 1}, [Mechanism(RESPONSE, ["a", "b"]), RESPONSE])
-    assert named.witness == ("b", 1)
-    assert named.outcome == (1, 1)
+    assert (named.witness, named.outcome) == (("b", 1), (1, 1))
 
 
 def test_columns_that_differ_by_more_than_rounding_are_not_merged() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal, localcontext
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,9 +68,17 @@ def test_the_grid_is_above_the_list_and_close(people: int, monkeypatch: pytest.M
         assert tail <= shuffled_failure(prior, matrix, people, epsilon) <= tail * 1.05 + 1e-15
 
 
-def test_one_person_has_the_level_of_the_mechanism() -> None:
+def test_one_person_has_the_level_of_the_mechanism_and_more_have_less() -> None:
     assert shuffled_level([0.5, 0.5], RESPONSE, 1, 1e-9) == pytest.approx(math.log(1.5), abs=1e-8)
     assert shuffled_level([0.25, 0.75], [[1.0], [1.0]], 50, 0.1) == 0
+    prior, rare = [1e-6, 1 - 1e-6], [[1.0, 0.0], [1e-7, 1 - 1e-7]]
+    alone = shuffled_slack(prior, rare, 1, 0.0)
+    for people in (30, 10**6):
+        assert shuffled_slack(prior, rare, people, 0.0) <= alone * (1 + 1e-9) <= 1
+    wrong: list[tuple[Any, float]] = [(0, 0.1), (1.5, 0.1), (3, 0.0), (3, 1.0)]
+    for number, delta in wrong:
+        with pytest.raises(PrivacyError):
+            shuffled_level([0.5, 0.5], RESPONSE, number, delta)
 
 
 def test_the_logarithm_of_a_level_is_rounded_up() -> None:
@@ -130,12 +139,6 @@ def test_the_local_level_is_calibrated_to_the_histogram() -> None:
         calibrate_shuffled([0.5, 0.5], lambda level: response(0.5), 1, 1e-3, 1e-6)
 
 
-@pytest.mark.parametrize(("people", "delta"), [(0, 0.1), (1.5, 0.1), (3, 0.0), (3, 1.0)])
-def test_bad_numbers_are_refused(people: int, delta: float) -> None:
-    with pytest.raises(PrivacyError):
-        shuffled_level([0.5, 0.5], RESPONSE, people, delta)
-
-
 def response(level: float) -> list[list[float]]:
     half = math.exp(level) / 2
     return [[half, 1 - half], [1 - half, half]]
@@ -147,11 +150,3 @@ def test_the_slack_of_a_slight_tilt_is_that_of_the_normal_law(level: float) -> N
     # the mean of lifts 1 +- d has the deviation d / sqrt(n), and E max(0, mean - 1) = d / sqrt(2 pi n)
     normal = (math.exp(level) - 1) / math.sqrt(2 * math.pi * 100_000)
     assert normal * 0.999 <= found <= normal * 1.05
-
-
-@pytest.mark.parametrize("people", [30, 10**6])
-def test_the_slack_is_at_most_that_of_one_person(people: int) -> None:
-    prior = [1e-6, 1 - 1e-6]
-    response = [[1.0, 0.0], [1e-7, 1 - 1e-7]]
-    alone = shuffled_slack(prior, response, 1, 0.0)
-    assert shuffled_slack(prior, response, people, 0.0) <= alone * (1 + 1e-9) <= 1

@@ -31,26 +31,18 @@ def test_all_combinations_with_the_last_name_fastest() -> None:
     assert {type(point["epsilon"]) for point in points.all} == {float}
 
 
-@pytest.mark.parametrize(
-    ("grid", "said"),
-    [
-        ({}, "is empty"),
-        ([], "is empty"),
-        ({"epsilon": []}, "'epsilon' has no values"),
-        ({"epsilon": 0.5}, "'epsilon' is 0.5"),
-        ({"epsilon": "0.5"}, "'epsilon' is '0.5'"),
-        ("epsilon", "a grid is a mapping"),
-        (3, "a grid is a mapping"),
-        ([{"a": 1}, {"b": 1}], "point 1 of the grid"),
-        ([1, 2], "point 0 of the grid is 1"),
-        ({"value": [1]}, "'value' is a column"),
-        ({"an epsilon": [1]}, "'an epsilon' is no name"),
+def test_grids_that_cannot_be_meant() -> None:
+    grids: list[tuple[Any, str]] = [
+        ({}, "is empty"), ([], "is empty"), ({"epsilon": []}, "'epsilon' has no values"),
+        ({"epsilon": 0.5}, "'epsilon' is 0.5"), ({"epsilon": "0.5"}, "'epsilon' is '0.5'"),
+        ("epsilon", "a grid is a mapping"), (3, "a grid is a mapping"),
+        ([{"a": 1}, {"b": 1}], "point 1 of the grid"), ([1, 2], "point 0 of the grid is 1"),
+        ({"value": [1]}, "'value' is a column"), ({"an epsilon": [1]}, "'an epsilon' is no name"),
         ({1: [1]}, "1 is no name"),
-    ],
-)
-def test_grids_that_cannot_be_meant(grid: Any, said: str) -> None:
-    with pytest.raises(SweepError, match=said):
-        points_of(grid)
+    ]  # fmt: skip
+    for grid, said in grids:
+        with pytest.raises(SweepError, match=said):
+            points_of(grid)
 
 
 def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:

@@ -1,9 +1,13 @@
-"""Sweeps: what they solve, and that where they run does not matter."""
+"""Sweeps: what they solve, that where they run does not matter, and the table and its files."""
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
+import json
 import logging
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -11,13 +15,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet
 import pytest
 from sweeps.builders import EPSILONS, GRID, but_seconds, deadly, faulty, plain, threads
 from threadpoolctl import threadpool_info
 
 from pmlopt import Mechanism, MutualInformation, solve, sweep, verify_file
-from pmlopt.errors import InputError, SolverUnavailableError, SweepError, SweepStoppedError
-from pmlopt.sweeps import Sweep
+from pmlopt.errors import FileFormatError, InputError, SolverUnavailableError, SweepError, SweepStoppedError
+from pmlopt.sweeps import Row, Sweep
 
 
 @pytest.fixture(scope="module")
@@ -181,6 +187,50 @@ def test_a_single_process_finds_the_point_that_ends_it(tmp_path: Path) -> None:
         pytest.raises(SweepStoppedError, match="BrokenProcessPool"),
     ):
         sweep(deadly, {"size": [3], "epsilon": EPSILONS}, pool, out=out)
-    table = sweep(deadly, {"size": [3], "epsilon": EPSILONS}, out=out)
-    assert [row.status for row in table.rows] == ["optimal", "failed", *["optimal"] * 4]
-    assert (table.rows[1].error or "").startswith("BrokenProcessPool: ")
+    ended = sweep(deadly, {"size": [3], "epsilon": EPSILONS}, out=out)
+    assert [row.status for row in ended.rows] == ["optimal", "failed", *["optimal"] * 4]
+    assert (ended.rows[1].error or "").startswith("BrokenProcessPool: ")
+
+
+NUMBERS = (0.1 + 0.2, math.inf, 0.0, 0.5)
+
+
+@pytest.fixture
+def odd() -> Sweep:
+    rows = (
+        Row({"name": "a\rb", "n": 2**70, "x": 1}, "optimal", *NUMBERS, "highs", 3, True, 0.1),
+        Row({"name": "c,d", "n": 1, "x": 0.5}, "failed", seconds=0.2, error="ValueError: a, b"),
+    )
+    return Sweep(("name", "n", "x"), rows)
+
+
+def test_columns_are_arrays(odd: Sweep) -> None:
+    assert odd.column("value").tolist()[0] == 0.1 + 0.2
+    assert np.isnan(odd.column("value")[1])
+    assert np.isnan(odd.column("iterations")[1])
+    assert odd.column("warm_started").tolist() == [True, False]
+    assert odd.column("error").tolist() == ["", "ValueError: a, b"]
+    assert odd.column("x").tolist() == [1.0, 0.5]
+    assert odd.failed == (odd.rows[1],)
+    with pytest.raises(SweepError, match="no column 'y'; it has name, n, x, status"):
+        odd.column("y")
+
+
+def test_files_hold_every_digit(odd: Sweep, tmp_path: Path) -> None:
+    for ending in ("csv", "json", "parquet"):
+        odd.save(tmp_path / f"table.{ending}")
+    with (tmp_path / "table.csv").open(newline="") as stream:
+        first, second = csv.DictReader(stream)
+    assert float(first["value"]) == 0.1 + 0.2
+    assert (first["bound"], second["value"]) == ("inf", "")
+    assert (first["name"], second["name"], int(first["n"])) == ("a\rb", "c,d", 2**70)
+    stored = json.loads((tmp_path / "table.json").read_text())
+    assert stored == odd.to_dict()
+    assert (stored["rows"][0]["bound"], stored["rows"][0]["value"]) == (None, 0.1 + 0.2)
+    typed = pyarrow.parquet.read_table(io.BytesIO((tmp_path / "table.parquet").read_bytes()))
+    assert typed.column_names == list(odd.columns)
+    rows = typed.to_pylist()
+    assert (rows[0]["value"], rows[0]["bound"], rows[0]["n"]) == (0.1 + 0.2, math.inf, str(2**70))
+    assert (rows[1]["x"], rows[1]["value"], rows[0]["warm_started"]) == (0.5, None, True)
+    with pytest.raises(FileFormatError, match=r"\.csv, \.parquet, \.json"):
+        odd.save(tmp_path / "table.xlsx")

@@ -56,15 +56,6 @@ def test_exact_intervals_hold_together_with_their_confidence(workload: str | Non
     assert covered >= 0.8
 
 
-def test_wald_intervals_of_many_people_hold_together() -> None:
-    # 150 samples: at a coverage of 0.95, fewer than 132 hold with probability 2e-4
-    rng, held = np.random.default_rng(7), 0
-    for counts in rng.multinomial(2_000, TRUE @ P, 150):
-        ends = estimate(P, counts, intervals="wald").intervals
-        held += bool(((ends[:, 0] <= TRUE) & (ends[:, 1] >= TRUE)).all())
-    assert held >= 132
-
-
 def test_the_interval_of_two_letters_is_that_of_the_binomial() -> None:
     counts = [37, 63]
     box = confidence_box(counts, 0.1)

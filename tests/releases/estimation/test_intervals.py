@@ -1,4 +1,4 @@
-"""Intervals and the test of fit: how often they hold, and what they are for shares of people."""
+"""Intervals and the test of fit: how often they hold, for shares of people as scipy has them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from pmlopt import LDP, PML, EstimationError, Mechanism, Prior, design, estimate, solve
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.releases.estimation import independence
 from pmlopt.releases.estimation.frequencies import Intervals, most_likely
 from pmlopt.releases.estimation.intervals import goodness_of_fit
 
@@ -120,3 +122,25 @@ def test_an_estimate_has_its_likelihood_and_a_frame() -> None:
     assert list(frame.index) == ["no", "yes"]
     assert frame.loc["no", "estimate"] == pytest.approx(0.7)
     assert frame.loc["no", "from"] == found.intervals[0, 0]
+
+
+@pytest.mark.parametrize("count", [0, 1, 3, 10, 19, 20])
+def test_intervals_of_a_share_are_those_of_a_binomial_test(count: int) -> None:
+    found, known = estimate(np.eye(2), [count, 20 - count]), stats.binomtest(count, 20)
+    score = found.confidence_interval(0.9)[0]
+    assert score == pytest.approx(known.proportion_ci(0.9, "wilson"), abs=1e-9)
+    both = found.confidence_interval(0.9, kind="exact")[0]  # each at 0.95, so that both hold at 0.9 or more
+    assert both[0] <= known.proportion_ci(0.9, "exact").low + 1e-9
+    assert both[1] >= known.proportion_ci(0.9, "exact").high - 1e-9
+
+
+def test_the_fit_and_independence_are_likelihood_ratio_tests() -> None:
+    matrix, counts = np.array([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25]]), np.array([50, 30, 20])
+    found = estimate(matrix, counts)
+    known = stats.power_divergence(counts, 100 * found.frequencies @ matrix, ddof=1, lambda_="log-likelihood")
+    assert found.fit.statistic == pytest.approx(known.statistic, rel=1e-6)
+    assert found.fit.p_value == pytest.approx(known.pvalue, rel=0.05)  # Williams's correction
+    pairs = [[300, 200], [200, 300]]
+    apart = stats.chi2_contingency(pairs, lambda_="log-likelihood", correction=False)
+    assert independence(pairs).statistic == pytest.approx(apart[0])
+    assert independence(pairs).p_value == pytest.approx(apart[1], rel=0.05)

@@ -99,12 +99,14 @@ def test_a_claim_that_is_broken_by_a_fifth_of_a_nat_is_caught(measure: Measure) 
 
 
 def test_what_was_never_drawn_may_tell_everything() -> None:
-    counts = {"a": {"x": 900, "y": 100}, "b": {"x": 500, "y": 500, "z": 0}}
-    found = level_from_samples(PRIOR, counts)
+    found = level_from_samples(PRIOR, {"a": {"x": 900, "y": 100}, "b": {"x": 500, "y": 500, "z": 0}})
     assert found.upper == pytest.approx(PRIOR.max_leakage)
-    assert (found.letter, found.output) == ("b", "y")
-    assert math.isinf(level_from_samples(PRIOR, counts, measure="ldp").upper)
-    assert found.samples == (1_000, 1_000)
+    assert (found.letter, found.output, found.samples) == ("b", "y", (1_000, 1_000))
+    assert math.isinf(level_from_samples(PRIOR, [[9, 1, 0], [5, 5, 0]], measure="ldp").upper)
+    with pytest.raises(PrivacyError, match="keeps its claim"):
+        samples_to_refute(PRIOR, BOX, 2.0)
+    with pytest.raises(InputError, match="power is 0"):
+        samples_to_refute(PRIOR, BOX, 0.1, power=0.0)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +126,3 @@ def test_bad_samples_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         level_from_samples(PRIOR, counts, **options)  # type: ignore[arg-type]
-
-
-def test_a_plan_needs_a_broken_claim() -> None:
-    with pytest.raises(PrivacyError, match="keeps its claim"):
-        samples_to_refute(PRIOR, BOX, 2.0)
-    with pytest.raises(InputError, match="power is 0"):
-        samples_to_refute(PRIOR, BOX, 0.1, power=0.0)

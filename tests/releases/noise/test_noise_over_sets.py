@@ -81,25 +81,18 @@ class TestEnds:
             assert high == pytest.approx(float(most), rel=4e-16, abs=0)
 
     @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize(
-        ("priors", "interval"),
-        [
+    def test_every_kind_of_set(self, kind: type[BinaryNoise]) -> None:
+        sets: list[tuple[PriorSet, tuple[float, float]]] = [
             (Box([0.25, 0.5], [0.5, 0.75]), (0.5, 0.75)),
             (Box([0.125, 0.0], [1.0, 0.75]), (0.0, 0.75)),
             (ConvexHull([[0.5, 0.5], [0.25, 0.75]]), (0.5, 0.75)),
             (AllPriors(2), (0.0, 1.0)),
             (L1Ball([0.5, 0.5], 0.25), (0.375, 0.625)),
-        ],
-    )
-    def test_every_kind_of_set(
-        self, kind: type[BinaryNoise], priors: PriorSet, interval: tuple[float, float]
-    ) -> None:
-        noise = kind([0.25, 0.75], 1.0, over=priors)
-        assert noise.interval == interval
-        assert noise.least == min(interval[0], 1 - interval[1])
-
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_a_radius_is_a_ball(self, kind: type[BinaryNoise]) -> None:
+        ]
+        for priors, interval in sets:
+            noise = kind([0.25, 0.75], 1.0, over=priors)
+            assert noise.interval == interval
+            assert noise.least == min(interval[0], 1 - interval[1])
         one, other = kind([0.3, 0.7], 1.3, 0.2), kind([0.3, 0.7], 1.3, over=L1Ball([0.3, 0.7], 0.2))
         assert one.masses == other.masses
         assert one.failure_probability(0.6) == other.failure_probability(0.6)
@@ -121,19 +114,18 @@ class TestEnds:
             kind([0.2, 0.3, 0.5], 1.0, over=AllPriors(3))
 
 
-class TestRareLetters:
-    """A rare letter keeps its digits, whether it is the first or the second."""
-
-    @pytest.mark.parametrize("swap", [False, True])
-    @pytest.mark.parametrize(("share", "radius"), [(1e-9, 1.5e-9), (3e-16, 3e-16), (1e-20, 1e-20)])
-    def test_laplace(self, share: float, radius: float, swap: bool) -> None:
-        prior = [1 - share, share] if swap else [share, 1 - share]
-        largest = -math.log(share - radius / 2)
-        for epsilon in (largest - 1e-3, largest - 0.3):
-            noise = BinaryLaplace.calibrate(prior, epsilon=epsilon, radius=radius)
-            assert noise.scale > 0
-            assert noise.level == pytest.approx(epsilon, rel=1e-12)
-        assert BinaryLaplace.calibrate(prior, epsilon=largest + 1e-9, radius=radius).scale == 0
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize(("share", "radius"), [(1e-9, 1.5e-9), (3e-16, 3e-16), (1e-20, 1e-20)])
+def test_a_rare_letter_keeps_its_digits_whether_it_is_first_or_second(
+    share: float, radius: float, swap: bool
+) -> None:
+    prior = [1 - share, share] if swap else [share, 1 - share]
+    largest = -math.log(share - radius / 2)
+    for epsilon in (largest - 1e-3, largest - 0.3):
+        noise = BinaryLaplace.calibrate(prior, epsilon=epsilon, radius=radius)
+        assert noise.scale > 0
+        assert noise.level == pytest.approx(epsilon, rel=1e-12)
+    assert BinaryLaplace.calibrate(prior, epsilon=largest + 1e-9, radius=radius).scale == 0
 
 
 class TestNearTheLargestLeakage:
