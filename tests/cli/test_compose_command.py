@@ -56,12 +56,13 @@ def test_attributes_have_a_column_each_in_the_prior(pairs: Path) -> None:
 
 
 def test_what_cannot_be_composed_is_told(pairs: Path) -> None:
-    refused(pairs, "compose smokes.csv sex.csv --prior pairs.csv")
-    refused(pairs, "compose sex.csv smokes.csv --attributes --prior pairs.csv")
-    refused(pairs, "compose smokes.csv --attributes --prior pairs.csv")
-    refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o pairs.csv")
-    refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o missing/both.csv")
-    refused(pairs, "compose smokes.csv sex.csv --attributes --prior pairs.csv -o both.txt")
+    both = "smokes.csv sex.csv --attributes --prior pairs.csv"
+    for words in (
+        "smokes.csv sex.csv --prior pairs.csv", "sex.csv smokes.csv --attributes --prior pairs.csv",
+        "smokes.csv --attributes --prior pairs.csv", "smokes.csv --prior pairs.csv --radius 0.1",
+        "--prior pairs.csv", f"{both} -o pairs.csv", f"{both} -o missing/both.csv", f"{both} -o both.txt",
+    ):  # fmt: skip
+        refused(pairs, f"compose {words}")
 
 
 def test_a_claim_that_holds_is_handed_on_with_its_proof(pairs: Path) -> None:

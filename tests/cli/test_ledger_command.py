@@ -130,15 +130,13 @@ def test_what_a_ledger_cannot_keep_is_not_applied(people: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
-@pytest.mark.parametrize("renames", [1, 2, 3])
+@pytest.mark.parametrize("renames", [1, 2])
 def test_a_release_that_is_killed_is_published_and_recorded_or_neither(people: Path, renames: int) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, str(renames), *APPLY], check=False).returncode
     assert ended == -signal.SIGKILL
     wave = people.parent / "wave.csv"
-    assert (Ledger.load(people).releases, wave.exists()) == (int(renames >= 2), renames == 3)
-    text = wave.read_text() if wave.exists() else None
+    assert (Ledger.load(people).releases, wave.exists()) == (renames - 1, False)
     run(*APPLY)  # again, as if nothing had been
-    assert Ledger.load(people).releases == 1
-    assert text is None or wave.read_text() == text
+    assert (Ledger.load(people).releases, wave.exists()) == (1, True)
     refused(people.parent, "ledger record ledger.npz m.json wave.csv --column level")  # it is that release
     assert not [path for path in people.parent.iterdir() if "draft" in path.name]

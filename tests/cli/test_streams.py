@@ -88,9 +88,8 @@ def test_a_full_output_exits_with_2(folder: Path) -> None:
 
 
 @POSIX
-@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
-def test_an_output_that_is_closed_is_no_bug(closed: str) -> None:
-    command = f"exec {sys.executable} -m pmlopt {PLAN} {closed}"
+def test_an_output_that_is_closed_is_no_bug() -> None:
+    command = f"exec {sys.executable} -m pmlopt {PLAN} >&- 2>&-"
     assert subprocess.run(command, shell=True, env=ENVIRONMENT, check=False).returncode == 0
 
 

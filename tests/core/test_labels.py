@@ -27,7 +27,12 @@ SKEWED = [[0.9, 0.1], [0.1, 0.9]]
 NAN = float("nan")
 
 
-def test_text_beside_numbers_is_refused_with_both_shown() -> None:
+def test_letters_go_with_any_by_position_and_text_beside_numbers_is_refused() -> None:
+    others: list[Any] = [None, ["a", "b"], [0, 1], [1, 0], ["0", "1"]]
+    for labels in others:
+        prior, mechanism = paired(Prior([0.9, 0.1], labels), Mechanism(SKEWED))
+        assert (prior.probabilities[0], mechanism.matrix[0, 0]) == (0.9, 0.9)
+        paired([0.9, 0.1], Mechanism(SKEWED, labels))
     with pytest.raises(MechanismError, match=r"\('1', '2'\).*\(1, 2\).*look alike"):
         paired(Prior([0.5, 0.5], [1, 2]), Mechanism(SKEWED, ["1", "2"]))
 
@@ -46,13 +51,6 @@ def test_labels_pair_by_what_they_say_or_not_at_all(left: list[int], right: list
     paired(turned, mechanism)
     mass = dict(zip(left, prior.probabilities.tolist(), strict=True))
     assert turned.probabilities.tolist() == [mass[label] for label in right]
-
-
-@pytest.mark.parametrize("labels", [None, ["a", "b"], [0, 1], [1, 0], ["0", "1"]])
-def test_letters_without_labels_go_with_any_by_position(labels: Any) -> None:
-    prior, mechanism = paired(Prior([0.9, 0.1], labels), Mechanism(SKEWED))
-    assert (prior.probabilities[0], mechanism.matrix[0, 0]) == (0.9, 0.9)
-    paired([0.9, 0.1], Mechanism(SKEWED, labels))
 
 
 def test_sets_of_priors_keep_their_labels_apart() -> None:

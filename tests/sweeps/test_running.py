@@ -98,9 +98,8 @@ def test_a_failed_point_is_a_row_and_mechanisms_are_kept_with_their_certificates
     assert verify_file(tmp_path / "00000.json").holds
 
 
-@pytest.mark.parametrize(
-    ("changes", "error", "said"),
-    [
+def test_what_no_point_could_be_solved_with() -> None:
+    cases: list[tuple[Any, type[Exception], str]] = [
         ({"builder": "plain"}, SweepError, "give a function"),
         ({"executor": 2}, SweepError, "the executor is 2"),
         ({"solver": "nothing"}, SolverUnavailableError, "'nothing' is not installed; there are: auto"),
@@ -108,11 +107,10 @@ def test_a_failed_point_is_a_row_and_mechanisms_are_kept_with_their_certificates
         ({"tolerance": -1}, InputError, "the tolerance must be positive"),
         ({"time_limit": 0}, InputError, "the time limit must be"),
         ({"grid": {}}, SweepError, "empty"),
-    ],
-)
-def test_what_no_point_could_be_solved_with(changes: Any, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
-        sweep(**{"builder": plain, "grid": GRID, **changes})
+    ]
+    for changes, error, said in cases:
+        with pytest.raises(error, match=said):
+            sweep(**{"builder": plain, "grid": GRID, **changes})
 
 
 def test_builders_that_do_not_pickle_are_refused_at_once(processes: Executor) -> None:
@@ -157,7 +155,7 @@ def test_what_was_finished_when_the_executor_broke_is_kept(
     assert but_seconds(sweep(plain, GRID, out=out)) == but_seconds(table)
 
 
-def test_an_executor_that_never_starts_is_told(tmp_path: Path) -> None:
+def test_an_executor_that_never_starts_or_loses_a_worker() -> None:
     with pytest.raises(SweepError, match="__main__"):
         sweep(plain, GRID, Breaking(0, False))
     with ThreadPoolExecutor(1) as closed:
@@ -165,8 +163,6 @@ def test_an_executor_that_never_starts_is_told(tmp_path: Path) -> None:
     with pytest.raises(SweepError, match="after shutdown"):
         sweep(plain, GRID, closed)
 
-
-def test_a_worker_that_is_lost_costs_its_point_alone() -> None:
     class Losing(Breaking):
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             if len(args) == 4 and args[1]["epsilon"] == 0.2:
@@ -175,7 +171,7 @@ def test_a_worker_that_is_lost_costs_its_point_alone() -> None:
                 return future
             return super().submit(fn, *args, **kwargs)
 
-    table = sweep(plain, {"size": [3], "epsilon": EPSILONS}, Losing(99, False))
+    table = sweep(plain, {"size": [3], "epsilon": EPSILONS}, Losing(99, False))  # it costs its point alone
     assert [row.status for row in table.rows] == ["optimal", "failed", *["optimal"] * 4]
     assert table.rows[1].error == "OSError: worker lost"
 

@@ -156,11 +156,7 @@ def test_the_length_of_batches_changes_nothing() -> None:
     bits = SeededBits(np.random.default_rng(3))
     parts = [sampler.draw(part, bits) for part in np.array_split(rows, 7)]
     assert np.array_equal(whole, np.concatenate(parts))
-
-
-def test_tiny_probabilities_are_drawn_by_their_words_alone() -> None:
-    """An entry of 1e-30 takes the words of its 2^-53 only as often as more bits say."""
-    sampler = RowSampler(np.array([[1e-30, 1.0 - 1e-16]]))
-    most = (1 << 64) - 1
-    assert sampler.draw(np.array([0]), Scripted(0, most)).tolist() == [1]
-    assert sampler.draw(np.array([0]), Scripted(0, 0)).tolist() == [0]
+    # an entry of 1e-30 takes the words of its 2^-53 only as often as more bits say
+    tiny, most = RowSampler(np.array([[1e-30, 1.0 - 1e-16]])), (1 << 64) - 1
+    assert tiny.draw(np.array([0]), Scripted(0, most)).tolist() == [1]
+    assert tiny.draw(np.array([0]), Scripted(0, 0)).tolist() == [0]

@@ -26,9 +26,9 @@ def true_level(prior: Prior, matrix: np.ndarray, measure: Measure) -> float:
     return leakage_level(prior, mechanism) if measure == "pml" else ldp_level(mechanism)
 
 
-@pytest.mark.parametrize("measure", ["pml", "ldp"])
-def test_the_interval_holds_the_level_with_its_confidence(measure: Measure) -> None:
-    draws, level = 3, true_level(PRIOR, BOX, measure)
+@pytest.mark.parametrize(("measure", "draws"), [("pml", 3), ("ldp", 2)])
+def test_the_interval_holds_the_level_with_its_confidence(measure: Measure, draws: int) -> None:
+    level = true_level(PRIOR, BOX, measure)
     covered = 0.0
     for seen in product(range(draws + 1), repeat=2):
         found = level_from_samples(PRIOR, [[k, draws - k] for k in seen], 0.6, measure)
@@ -90,10 +90,10 @@ def test_a_claim_that_is_broken_by_a_fifth_of_a_nat_is_caught(measure: Measure) 
     claim = true_level(prior, matrix, measure) - 0.2
     needed = samples_to_refute(prior, matrix, claim, 0.95, 0.95, measure)
     rng, caught = np.random.default_rng(11), 0
-    for _ in range(12):
+    for _ in range(8):
         counts = [rng.multinomial(needed, row) for row in matrix]
         caught += level_from_samples(prior, counts, 0.95, measure).refutes(claim)
-    assert caught >= 8  # fewer happen with probability 2e-4 at a power of 0.95
+    assert caught >= 5  # fewer happen with probability 4e-4 at a power of 0.95
     honest = [rng.multinomial(needed, row) for row in matrix]
     assert not level_from_samples(prior, honest, 0.95, measure).refutes(claim + 0.21)
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from releases.noise.test_gaussian import largest
 from scipy.special import ndtr
 
 from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior, confidence_ball, confidence_box
@@ -45,20 +45,9 @@ def laplace_failure(second: float, scale: float, epsilon: float) -> float:
 def searched(interval: tuple[float, float], scale: float, epsilon: float) -> float:
     """The largest over an interval: a grid, both sides of the jumps, and a local search in the best cells."""
     down, drop = math.exp(-epsilon), math.exp(-2 / scale)
-    jump = (down - drop) / (1 - drop)
-    steps = np.geomspace(1e-15, 1e-2, 30)
-    grid = np.concatenate([np.linspace(*interval, 51), jump - steps, 1 - jump + steps])
-    grid = np.unique(np.clip(grid, *interval))
-    values = np.array([laplace_failure(q, scale, epsilon) for q in grid.tolist()])
-    best = float(values.max())
-    for at in np.argsort(values)[-2:]:
-        ends = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
-        found = minimize_scalar(
-            lambda q: -laplace_failure(float(q), scale, epsilon),
-            bounds=ends, method="bounded", options={"xatol": 1e-14},
-        )  # fmt: skip
-        best = max(best, -float(found.fun))
-    return best
+    jump, steps = (down - drop) / (1 - drop), np.geomspace(1e-15, 1e-2, 30)
+    near = np.concatenate([np.linspace(*interval, 51), jump - steps, 1 - jump + steps])
+    return largest(np.vectorize(lambda q: laplace_failure(float(q), scale, epsilon)), near, interval)
 
 
 class TestEnds:
