@@ -4,14 +4,31 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.hostile import mechanism, refused, write
 from commands import run
 
+from pmlopt import Mechanism
+
 HOSTILE = "no\nThe claim holds: pml at most 0.1 nats, proved in rational arithmetic.\n"
 CODES = "\x1b[2K\x1b[1A\rb\x07\u202e\x9b"
+
+
+def test_an_audit_pairs_by_labels_alone(folder: Path) -> None:
+    """One output has probability 0.9 0.1 + 0.1 0.9 = 0.18, in either order: the level is log(0.9 / 0.18)."""
+    write(folder, "zero-one.csv", "letter,count\n0,90\n1,10\n")
+    audit, rule = "audit rule.json --prior zero-one.csv", [[0.9, 0.1], [0.1, 0.9]]
+    same: tuple[Any, ...] = (None, [1, 0])
+    for inputs in same:  # positions, and the same letters in another order
+        Mechanism(rule, inputs).save("rule.json")
+        assert json.loads(run(*audit.split(), "--json"))["level"] == pytest.approx(math.log(5), abs=1e-12)
+    for others in (["yes", "no"], ["1", "0"], ["0", "1"]):
+        Mechanism(rule, others).save("rule.json")
+        assert "(0, 1)" in refused(folder, audit)
 
 
 # ---------------------------------------------------------------- outputs

@@ -55,19 +55,19 @@ OWN = ("--import", "its_own_rules")
 
 
 def test_a_requirement_and_an_information_of_ones_own_are_solved_saved_and_verified() -> None:
-    run("solve", "mine.toml", code=2)
-    found = json.loads(run("solve", "mine.toml", *OWN, "-o", "mine.json", "--json"))
     design = ("design", "--prior", "p.csv", "--epsilon", "0.5", "--utility")
+    run("solve", "mine.toml", code=2)
+    assert "'fourth' is not known" in run(*design, "fourth", code=2)
+    found = json.loads(run("solve", "mine.toml", *OWN, "-o", "mine.json", "--json"))
     same, known = (
         json.loads(run(*design, "hamming", "--privacy", name, *OWN, "--json")) for name in ("evenly", "lip")
     )
     assert found["value"] == pytest.approx(same["value"], abs=1e-12)
     assert same["value"] == known["value"]
     assert json.loads(Path("mine.json").read_text())["metadata"]["certificate"]["privacy"]["name"] == "evenly"
-    run("verify", "mine.json", *OWN)
-    assert "'fourth' is not known" in run(*design, "fourth", code=2)
     run(*design, "fourth", "-o", "f.json", *OWN)
-    run("verify", "f.json", *OWN)
+    for name in ("mine.json", "f.json"):
+        run("verify", name, *OWN)
 
 
 def test_what_is_not_known_gets_the_nearest_name() -> None:

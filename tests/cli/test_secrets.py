@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cli.hostile import refused, write
 from commands import run
@@ -77,6 +79,15 @@ def test_a_design_about_a_secret_is_audited_with_its_witness() -> None:
     with Path("c.csv").open() as stream:
         first, last = (float(row["value"]) for row in csv.DictReader(stream))
     assert first < last
+
+
+def test_rows_of_a_mechanism_in_another_order_are_found(folder: Path) -> None:
+    write(folder, "turned.csv", ",x,y\nc,0.9,0.1\na,0.5,0.5\nb,0.2,0.8\n")
+    level = json.loads(run("audit", "turned.csv", "--about", "joint.csv", "--json"))["about"]["level"]
+    matrix = np.array([[0.5, 0.5], [0.2, 0.8], [0.9, 0.1]])  # of a, b and c
+    given = np.array([[1 / 3, 2 / 3, 0.0], [1 / 2, 1 / 6, 1 / 3]])
+    means = np.array([4, 3, 2]) / 9 @ matrix
+    assert level == pytest.approx(math.log((given @ matrix / means).max()), abs=1e-12)
 
 
 @pytest.mark.usefixtures("folder")

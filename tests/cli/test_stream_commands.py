@@ -93,20 +93,19 @@ def test_a_crowd_is_of_the_people_of_the_data(tmp_path: Path) -> None:
     asked = ("--person", "who", "--column", "place")
     run("stream", "new", data, *asked, "--epsilon", 0.8, "--designs", 4, "-o", crowd)
     assert Crowd.load(crowd).names == ("p", "q")
-    today.write_text("who,place\nq,out\np,home\n")
-    daily = ("stream", "release", crowd, "--data", today, *asked, "--seed", 2, "-o", out)
-    assert "2 outputs" in run(*daily).output
     again = Crowd(Crowd.load(crowd).fresh, ["p", "q"], 4)
     told = again.release({"p": "home", "q": "out"}, 2)
+    daily = ("stream", "release", crowd, "--data", today, *asked, "--seed", 2, "-o", out)
+    today.write_text("who,place\nq,out\np,home\n")
+    assert "2 outputs" in run(*daily).output
     assert out.read_text() == "who,place\n" + "".join(f"{who},{told[who]}\n" for who in ("p", "q"))
-    shown = json.loads(run("stream", "show", crowd, "--json").stdout)
-    assert shown["people"] == again.levels_by_name
-    one = json.loads(run("stream", "show", crowd, "--person", "q", "--json").stdout)
+    show = ("stream", "show", crowd)
+    assert json.loads(run(*show, "--json").stdout)["people"] == again.levels_by_name
+    one = json.loads(run(*show, "--person", "q", "--json").stdout)
     assert one == {"epsilon": 0.8, "level": again.levels_by_name["q"], "history": [told["q"]]}
-    assert "1 release" in run("stream", "show", crowd, "--person", "q").output
+    assert "1 release" in run(*show, "--person", "q").output
     before = crowd.read_bytes()
-    today.write_text("who,place\np,home\n")
-    assert "'q' has no state" in run(*daily, code=2).output
-    today.write_text("who,place\np,home\nq,out\nr,out\n")
-    assert "'r' is none of them" in run(*daily, code=2).output
+    for rows, said in (("p,home\n", "'q' has no state"), ("p,home\nq,out\nr,out\n", "'r' is none of them")):
+        today.write_text(f"who,place\n{rows}")
+        assert said in run(*daily, code=2).output
     assert crowd.read_bytes() == before

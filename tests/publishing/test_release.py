@@ -1,6 +1,5 @@
 """A folder of a release: what it claims by brute force, what check finds, and that it is whole or absent."""
 
-import itertools
 import json
 import math
 import os
@@ -18,6 +17,7 @@ from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyEr
 from pmlopt.publishing import check, read_plan, release, write_release
 from pmlopt.publishing.folder import digests_of
 from pmlopt.publishing.page import pages, sections
+from pmlopt.releases import attribute_levels, compose_attributes, level_beside
 
 FLIP = Mechanism([[0.8, 0.2], [0.3, 0.7]], ["f", "m"], ["f", "m"])
 BLUR = Mechanism([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]], [1, 2, 3], [1, 2, 3])
@@ -32,47 +32,22 @@ def people(rows: int = 3_000) -> pd.DataFrame:
     return pd.DataFrame({"id": np.arange(rows), "level": level + 1, "sex": sex, "town": town})
 
 
-def brute_force(data: pd.DataFrame, also: tuple[str, ...] = ()) -> dict[str, float]:
-    """The levels about the pair and each column, with columns in clear beside it, by plain loops."""
-    tables = {"level": BLUR, "sex": FLIP}
-    joint: dict[tuple[Any, ...], float] = {}
-    for row in data[[*also, "level", "sex"]].itertuples(index=False):
-        joint[tuple(row)] = joint.get(tuple(row), 0.0) + 1 / len(data)
-    worst = {"pair": -math.inf, "level": -math.inf, "sex": -math.inf}
-    cut = len(also)
-    for clear in {key[:cut] for key in joint}:
-        for y in itertools.product(BLUR.outputs, FLIP.outputs):
-            law: dict[tuple[Any, ...], float] = {}
-            for key, mass in joint.items():
-                chance = math.prod(
-                    table.matrix[table.inputs.index(x), table.outputs.index(out)]
-                    for table, x, out in zip(tables.values(), key[cut:], y, strict=True)
-                )
-                law[key[cut:]] = law.get(key[cut:], 0.0) + (mass * chance if key[:cut] == clear else 0.0)
-            total = sum(law.values())
-            if total == 0:
-                continue
-            for name, pick in (("pair", slice(0, 2)), ("level", slice(0, 1)), ("sex", slice(1, 2))):
-                before: dict[Any, float] = {}
-                after: dict[Any, float] = {}
-                for key, mass in joint.items():
-                    before[key[cut:][pick]] = before.get(key[cut:][pick], 0.0) + mass
-                for key, mass in law.items():
-                    after[key[pick]] = after.get(key[pick], 0.0) + mass / total
-                ratio = max(after[key] / before[key] for key in after)
-                worst[name] = max(worst[name], math.log(ratio))
-    return worst
-
-
-def test_joint_levels_are_those_of_brute_force() -> None:
+def test_levels_are_those_of_the_counts_of_the_data() -> None:
+    """Which are held to lists of all sequences in tests/releases/test_joint.py and test_beside.py."""
     data = people()
-    draft = release(data, {"level": BLUR, "sex": FLIP}, keep=["town"], drop=["id"])
-    found = brute_force(data)
-    assert draft.levels.together == pytest.approx(found["pair"], abs=1e-12)
-    assert draft.levels.each == pytest.approx([found["level"], found["sex"]], abs=1e-12)
+    draft = release(data, TABLES, keep=["town"], drop=["id"])
+    counts = data.groupby(["level", "sex"]).size()
+    known = attribute_levels({key: int(n) for key, n in counts.items()}, [BLUR, FLIP])
+    assert draft.levels.together == pytest.approx(known.together, abs=1e-12)
+    assert draft.levels.each == pytest.approx(known.each, abs=1e-12)
     assert draft.levels.together > max(draft.levels.each) > max(draft.levels.alone) - 1e-12
-    beside = brute_force(data, ("town",))
-    assert draft.in_clear[0].with_release == pytest.approx(beside["pair"], abs=1e-12)
+    pairs = [f"{level}{sex}" for level, sex in zip(data["level"], data["sex"], strict=True)]
+    table = pd.crosstab(data["town"], pd.Series(pairs))
+    both = compose_attributes([BLUR, FLIP])
+    inputs: Any = both.inputs
+    letters = [f"{level}{sex}" for level, sex in inputs]
+    beside = level_beside(table[letters].to_numpy(), both.matrix)
+    assert draft.in_clear[0].with_release == pytest.approx(beside, abs=1e-12)
 
 
 @pytest.fixture(scope="module")

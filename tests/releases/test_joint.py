@@ -35,11 +35,6 @@ def releases(draw: st.DrawFn) -> tuple[FloatArray, list[FloatArray]]:
     return prior, draw(st.lists(mechanisms(len(prior), 3), min_size=1, max_size=3))
 
 
-def possible(prior: FloatArray, matrices: list[FloatArray]) -> bool:
-    """Whether a sequence of outcomes is far from underflow, where the oracle has no digits."""
-    return all(max(lifts) < 1e100 for _, lifts in sequences(prior, matrices))
-
-
 @settings(max_examples=30, deadline=None)
 @given(releases())
 def test_the_level_is_that_of_the_worst_sequence(case: tuple[FloatArray, list[FloatArray]]) -> None:

@@ -524,6 +524,7 @@ def test_a_result_comes_back_with_its_claims(tmp_path: Path, ending: str) -> Non
     assert found.mechanism == saved.mechanism
     assert found.certificate.verify()
     assert found.summary() == saved.summary()
+    assert verify_file(tmp_path / f"result{ending}").holds is True
 
 
 def test_a_mechanism_and_a_ledger_come_back(tmp_path: Path) -> None:

@@ -70,7 +70,7 @@ class TestDesigns:
         curves = by_name(designs())
         assert list(curves) == ["PML", "LDP", "randomized response", "releasing nothing"]
         for name in ("PML", "randomized response", "releasing nothing"):
-            assert all((point.level or 0.0) <= point.at for point in curves[name].points)
+            assert all(point.level is not None and point.level <= point.at for point in curves[name].points)
         for kind, (k, level) in itertools.product((PML, LDP), enumerate(LEVELS)):
             alone, point = solve(design(PRIOR, kind(level), "absolute")), curves[kind.__name__].points[k]
             assert (point.at, point.status) == (level, "optimal")

@@ -34,7 +34,6 @@ NONE = (-1.0, math.nan, math.inf, "1", None)
 
 BALL = BinaryGaussian(EVEN, 1.0, 0.1)
 
-SEEDS = st.integers(0, 2**32 - 1)
 NOISE: Any = (BinaryLaplace, BinaryGaussian)
 
 ASKED: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
