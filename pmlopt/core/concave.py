@@ -34,11 +34,12 @@ def largest_over_laws(
     Args:
         local: the function at a law with positive masses.
         letters: N.
-        tolerance: how near both ends must be.
+        tolerance: how near the value at a law and the bound that it proves must be.
         iterations: at most so many.
 
     Returns:
-        The (N,) law with the least bound, the largest value met, and that bound.
+        The (N,) law at which both are so near, or else the one with the least bound; the largest value met,
+        and the least bound.
 
     Examples:
         >>> weights = np.array([0.7, 0.3])  # sum w log p is largest at p = w
@@ -53,9 +54,9 @@ def largest_over_laws(
     for _ in range(iterations):
         bound = value + float(gradient.max()) - float(law @ gradient)
         lower = max(lower, value)
-        if bound < upper:
-            best, upper = law, bound
-        if upper - lower <= tolerance:
+        if bound < upper or bound - value <= tolerance:
+            best, upper = law, min(bound, upper)
+        if bound - value <= tolerance:
             break
         if slack is None:
             slack = gradient.max() - gradient + max(float(np.ptp(gradient)), upper - lower, 1e-300)

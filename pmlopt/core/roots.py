@@ -8,6 +8,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+
 
 def raised(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
     """A number from `start` on at which a condition holds, by steps of 1, 2, 4, ... units in the last place.
@@ -49,6 +53,29 @@ def smallest_holding(holds: Callable[[float], bool], start: float) -> float:
     while found < math.inf and not holds(found):
         fails, found, step = found, found + step, 2 * step
     return halved(holds, fails, found, 0.0) if found < math.inf else found
+
+
+def bisected(
+    above: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray, halvings: int = 60
+) -> tuple[FloatArray, FloatArray]:
+    """(K,) two ends of many intervals after bisections, between which conditions cease to hold.
+
+    Args:
+        above: whether the number that is looked for is above each of K numbers.
+        low: (K,).
+        high: (K,).
+        halvings: of each interval.
+
+    Examples:
+        >>> low, high = bisected(lambda x: x * x < np.array([2.0, 9.0]), np.zeros(2), np.array([4.0, 4.0]))
+        >>> low.round(9).tolist()
+        [1.414213562, 3.0]
+    """
+    for _ in range(halvings):
+        middle = (low + high) / 2
+        more = above(middle)
+        low, high = np.where(more, middle, low), np.where(more, high, middle)
+    return low, high
 
 
 def halved(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, nonnegative, probability, whole
+from pmlopt.core.roots import halved
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import PrivacyError
@@ -135,10 +136,7 @@ def _tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
     low, high = 1e-9 / spread, 40.0 / spread
     if not enough(high):
         return high
-    for _ in range(60):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    return math.exp(halved(lambda log: enough(math.exp(log)), math.log(low), math.log(high), 1e-15))
 
 
 def _log_moment(values: FloatArray, law: FloatArray, s: float) -> float:

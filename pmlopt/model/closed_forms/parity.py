@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, nonnegative, real, whole, within
+from pmlopt.core.roots import halved
 from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
 
@@ -107,11 +108,7 @@ def _bias(missing: float) -> float:
     """Distance d in [0, 1] at which `log 2 - h((1 - d) / 2)` equals `missing` nats; 0 where that is none."""
     if missing <= 0:
         return 0.0
-    low, high = 0.0, 1.0
-    for _ in range(200):
-        middle = (low + high) / 2
-        low, high = (low, middle) if _capacity(middle) >= missing else (middle, high)
-    return high
+    return halved(lambda bias: _capacity(bias) >= missing, 0.0, 1.0, 0.0)
 
 
 def _capacity(bias: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.core.roots import bisected
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.measures.leakage import mutual_information
 from pmlopt.model.queries.channel import record_channel
@@ -14,8 +15,6 @@ from pmlopt.model.queries.query import Query
 
 ROUGH_ITERATIONS, FINE_ITERATIONS = 30, 3_000
 """Of Blahut-Arimoto, on all channels, and on those of more than two inputs that may have the largest."""
-BISECTIONS = 60
-"""Of the input law of two inputs: as many as a float has digits, and some more."""
 CONVERGED = 1e-14
 """Nats; nearer to the capacity an input law is left as it is."""
 NEAR = 1e-9
@@ -97,14 +96,14 @@ def divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, F
 
 def _bisected(channels: FloatArray) -> FloatArray:
     """(K, 2) the laws of the input at which both rows are equally far from the law of the output."""
-    low, high = np.zeros(len(channels)), np.ones(len(channels))
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        found, _ = divergences(channels, np.stack([middle, 1 - middle], axis=1))
-        more = found[:, 0] > found[:, 1]
-        low, high = np.where(more, middle, low), np.where(more, high, middle)
-    middle = (low + high) / 2
-    return np.stack([middle, 1 - middle], axis=1)
+
+    def laws(first: FloatArray) -> FloatArray:
+        return np.stack([first, 1 - first], axis=1)
+
+    def further(first: FloatArray) -> BoolArray:
+        return np.asarray(np.subtract(*divergences(channels, laws(first))[0].T) > 0)
+
+    return laws(np.mean(bisected(further, np.zeros(len(channels)), np.ones(len(channels))), axis=0))
 
 
 def covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -> BoolArray:

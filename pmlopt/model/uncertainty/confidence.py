@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, subset_sums, whole, within
+from pmlopt.core.roots import bisected
 from pmlopt.data.chain import Chain, counted_moves, smoothed
 from pmlopt.data.prior import Prior, PriorLike, as_prior, counted
 from pmlopt.errors import PriorError, PrivacyError
@@ -61,12 +62,11 @@ def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray]
         furthest: (K,) what to add to the logarithms of the starts for ends that are right for sure.
         right: whether each end is.
     """
-    near, far = np.zeros(len(start)), furthest
-    for _ in range(HALVINGS):
-        middle = (near + far) / 2
-        enough = right(np.minimum(start * np.exp(middle), 1.0))
-        near, far = np.where(enough, near, middle), np.where(enough, middle, far)
-    return np.minimum(start * np.exp(far), 1.0)
+
+    def moved(logs: FloatArray) -> FloatArray:
+        return np.minimum(start * np.exp(logs), 1.0)
+
+    return moved(bisected(lambda logs: ~right(moved(logs)), np.zeros(len(start)), furthest, HALVINGS)[1])
 
 
 MAX_LETTERS_BALANCE = 20

@@ -155,4 +155,4 @@ class ConvexHull(PriorSet):
         return np.where(share <= 1, share, np.nan)
 
     def __repr__(self) -> str:
-        return f"Vertices(<{len(self.points)} priors on {self.size} letters>)"
+        return f"ConvexHull(<{len(self.points)} priors on {self.size} letters>)"

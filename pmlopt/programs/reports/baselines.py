@@ -8,15 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.roots import halved
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.utility import informations
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
-
-BISECTIONS = 50
-"""Steps by which the least noise of randomized response is found: to the last digits of its share."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +145,6 @@ def randomized_response(certificate: DesignCertificate) -> FloatArray | None:
     def holds(share: float) -> bool:
         return certificate.privacy.holds(certificate.prior, Mechanism(mixed(share), certificate.prior.labels))
 
-    low, high = 0.0, 1.0
-    if holds(low):
-        return mixed(low)
-    if not holds(1.0 - 1e-9):
-        return None
-    for _ in range(BISECTIONS):
-        middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return mixed(high)
+    if holds(0.0):
+        return mixed(0.0)
+    return mixed(halved(holds, 0.0, 1.0, 1e-15)) if holds(1.0 - 1e-9) else None

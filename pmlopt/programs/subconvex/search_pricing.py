@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, subset_sums
+from pmlopt.core.roots import bisected
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, joined, largest
 from pmlopt.programs.subconvex.relaxations import Knapsack, relaxed, staircases
@@ -20,8 +21,8 @@ MOST_HALF_SUBSETS = 1_000_000
 MOST_MEETINGS = 2_000_000
 """Pairs of subsets that are looked at."""
 
-_BISECTIONS = 60
-"""Halvings of an interval of masses: to its rounding."""
+_SECTIONS = 60
+"""Thirds that an interval of masses loses."""
 
 _ROUNDING = 1e-13
 """Share of a value that is added to a budget, so that no column is lost by rounding."""
@@ -99,7 +100,7 @@ class _Letters:
     def _windows(self) -> tuple[FloatArray, FloatArray]:
         zeros, room = np.zeros(len(self.room)), self.room
         low, high = zeros, room
-        for _ in range(_BISECTIONS):  # towards the mass that takes off most
+        for _ in range(_SECTIONS):  # towards the mass that takes off most
             third = (high - low) / 3
             rising = self.short(low + third) < self.short(high - third)
             low, high = np.where(rising, low + third, low), np.where(rising, high, high - third)
@@ -112,12 +113,7 @@ class _Letters:
 
     def _reach(self, end: FloatArray, peak: FloatArray) -> FloatArray:
         """(N,) from an end towards the peak: the first mass found that is past the budget."""
-        near, past = end, peak
-        for _ in range(_BISECTIONS):
-            middle = (near + past) / 2
-            within = self.short(middle) <= self.budget
-            near, past = np.where(within, middle, near), np.where(within, past, middle)
-        return past
+        return bisected(lambda mass: self.short(mass) <= self.budget, end, peak)[1]
 
     def columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
         """(K,) values above the threshold, places of their sets, and letters between, perhaps of the set."""
