@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from click.testing import CliRunner, Result
@@ -19,6 +20,13 @@ def run_fully(*arguments: object, code: int = 0) -> Result:
 def run(*arguments: object, code: int = 0) -> str:
     """What a command prints, given its exit code."""
     return run_fully(*arguments, code=code).output
+
+
+def run_line(line: str, given: str | bytes | None = None, code: int = 0) -> Result:
+    """What becomes of a command as it is typed, given its standard input and its exit code."""
+    result = CliRunner().invoke(main, shlex.split(line), input=given)
+    assert result.exit_code == code, result.output
+    return result
 
 
 def write(folder: Path, text: str) -> Path:

@@ -15,13 +15,11 @@ import polars
 import pytest
 
 import pmlopt.adapters.expressions  # noqa: F401 -- registers the namespace
-from pmlopt import PML, Mechanism, Prior, estimate
+from pmlopt import Mechanism, Prior, estimate
 from pmlopt.adapters import dask as on_dask
 from pmlopt.adapters import duckdb as on_duckdb
-from pmlopt.data.chain import Chain
 from pmlopt.data.tables import column_counts, counts_by_column, cross_counts
 from pmlopt.errors import InputError, MechanismError
-from pmlopt.releases import Stream, by_history
 
 pytestmark = [
     # narwhals 2.29 announces a package of its own for Dask, which is not published yet
@@ -41,10 +39,17 @@ def people() -> pandas.DataFrame:
     return pandas.DataFrame({"id": ids, "smokes": np.where(ids % 4 == 0, "yes", "no")})
 
 
-def in_duckdb(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
+def connected(people: pandas.DataFrame, **functions: Mechanism) -> Any:
+    """A connection of DuckDB with the people, and mechanisms as functions."""
     connection = duckdb.connect()
     connection.register("people", people)
-    on_duckdb.register(connection, "release", mechanism)
+    for name, mechanism in functions.items():
+        on_duckdb.register(connection, name, mechanism)
+    return connection
+
+
+def in_duckdb(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
+    connection = connected(people, release=mechanism)
     return connection.sql("SELECT id, release(smokes) AS smokes FROM people ORDER BY id").df()
 
 
@@ -63,23 +68,17 @@ ENGINES = pytest.mark.parametrize("engine", [in_duckdb, in_polars, in_dask])
 
 
 @ENGINES
-def test_each_row_is_released_beside_its_other_cells(engine: Any, people: pandas.DataFrame) -> None:
+def test_rows_are_released_beside_their_cells_with_the_law_of_the_mechanism(
+    engine: Any, people: pandas.DataFrame
+) -> None:
     released = engine(people, FLIP)
     assert released["id"].tolist() == people["id"].tolist()
     assert released["smokes"].tolist() == people["smokes"].map({"no": "yes", "yes": "no"}).tolist()
-
-
-@ENGINES
-def test_outputs_have_the_law_of_the_mechanism(engine: Any, people: pandas.DataFrame) -> None:
     released = engine(people, RESPONSE)
     for letter, row in zip(RESPONSE.inputs, RESPONSE.matrix, strict=True):
         own = released[(people["smokes"] == letter).to_numpy()]
         found, rows = int((own["smokes"] == "yes").sum()), len(own)
         assert abs(found - rows * row[1]) < 6 * np.sqrt(rows * row[1] * row[0])  # falsely once in 5e8 times
-
-
-@ENGINES
-def test_a_value_that_is_no_input_is_refused(engine: Any, people: pandas.DataFrame) -> None:
     people.loc[7, "smokes"] = "maybe"
     with pytest.raises(Exception, match="'maybe' is not an input"):
         engine(people, FLIP)
@@ -87,12 +86,14 @@ def test_a_value_that_is_no_input_is_refused(engine: Any, people: pandas.DataFra
 
 @pytest.mark.parametrize("missing", ["drop", "letter"])
 def test_engines_count_what_the_frame_counts(people: pandas.DataFrame, missing: Any) -> None:
-    people.loc[::10, "smokes"] = None
     people["group"] = people["id"] % 3
-    connection = duckdb.connect()
-    connection.register("people", people)
+    connection = connected(people)
+    expected = {name: column_counts(people, name) for name in ("smokes", "group")}
+    assert counts_by_column(connection.table("people"), ["smokes", "group"]) == expected
+    assert counts_by_column(people[["smokes", "group"]]) == expected
+    people.loc[::10, "smokes"] = None
     lazy = polars.from_pandas(people).lazy()
-    frames = [connection.table("people"), lazy, dask.dataframe.from_pandas(people, npartitions=3)]
+    frames = [connected(people).table("people"), lazy, dask.dataframe.from_pandas(people, npartitions=3)]
     one = column_counts(people, "smokes", missing=missing)
     two = cross_counts(people, "group", "smokes", missing=missing)
     assert sum(one.values()) == (ROWS if missing == "letter" else ROWS - ROWS // 10)
@@ -105,16 +106,16 @@ def test_engines_count_what_the_frame_counts(people: pandas.DataFrame, missing: 
             column_counts(frame, "drinks")
 
 
-def test_an_estimate_is_made_where_the_rows_are(people: pandas.DataFrame) -> None:
-    connection = duckdb.connect()
-    connection.register("people", people)
-    on_duckdb.register(connection, "release", RESPONSE)
+def test_an_estimate_is_made_where_the_rows_are_and_each_use_draws_anew(people: pandas.DataFrame) -> None:
+    connection = connected(people, release=RESPONSE, coin=COIN)
     connection.execute("CREATE TABLE released AS SELECT release(smokes) AS smokes FROM people")
-    counts = column_counts(connection.table("released"), "smokes")
-    found = estimate(RESPONSE, counts)
+    found = estimate(RESPONSE, column_counts(connection.table("released"), "smokes"))
     truth = Prior.from_counts(column_counts(people, "smokes"))
     # the share is off by sqrt(.25 * .75 / n) / .625 = .0035 at most; six times that falsely once in 5e8 times
     assert abs(found.frequencies[1] - truth.probabilities[1]) < 6 * 0.0035
+    query = "SELECT count(*) FILTER (coin(smokes) = coin(smokes)) FROM people"
+    ((agree,),) = connection.sql(query).fetchall()
+    assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
 
 
 def test_duckdb_takes_tuples_numbers_and_missing_cells() -> None:
@@ -129,60 +130,6 @@ def test_duckdb_takes_tuples_numbers_and_missing_cells() -> None:
     assert found == [("no",), ("none",)]
     with pytest.raises(MechanismError, match="which are no column"):
         on_duckdb.register(connection, "tuples", Mechanism(np.eye(4), pairs, pairs))
-
-
-def test_duckdb_draws_anew_for_each_use(people: pandas.DataFrame) -> None:
-    connection = duckdb.connect()
-    connection.register("people", people)
-    on_duckdb.register(connection, "release", COIN)
-    query = "SELECT count(*) FILTER (release(smokes) = release(smokes)) FROM people"
-    ((agree,),) = connection.sql(query).fetchall()
-    assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
-
-
-def test_an_engine_groups_the_histories_of_a_stream(people: pandas.DataFrame) -> None:
-    chain = Chain([0.75, 0.25], [[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
-    stream = Stream(chain, PML(1.3), "hamming", caps=[0.9, 1.1, 1.3])
-    connection = duckdb.connect()
-    connection.register("people", people)
-    told: list[str] = []
-    histories: dict[tuple[Any, ...], Stream] = {(): stream}
-    for wave in range(3):
-        on_duckdb.register(
-            connection, f"release{wave}", by_history({h: s.mechanism for h, s in histories.items()})
-        )
-        columns = ", ".join([*told, "smokes"])
-        source = "people" if wave == 0 else f"wave{wave - 1}"
-        connection.execute(
-            f"CREATE TABLE wave{wave} AS SELECT *, release{wave}({columns}) AS y{wave} FROM {source}"
-        )
-        told.append(f"y{wave}")
-        groups = connection.sql(f"SELECT DISTINCT {', '.join(told)} FROM wave{wave}").fetchall()
-        grown = {}
-        for *before, output in groups:
-            grown[*before, output] = histories[tuple(before)].copy()
-            grown[*before, output].record(output)
-        histories = grown
-    assert len(histories) > 2
-    assert max(one.level for one in histories.values()) <= 1.3
-    counts = connection.sql("SELECT y0, smokes, y1, count(*) FROM wave1 GROUP BY ALL").fetchall()
-    own = stream.copy()
-    own.record(str(counts[0][0]))
-    rows = {(smokes, y): number for y0, smokes, y, number in counts if y0 == counts[0][0]}
-    for letter, law in zip(own.mechanism.inputs, own.mechanism.matrix, strict=True):
-        total = sum(rows.get((letter, y), 0) for y in own.mechanism.outputs)
-        for y, share in zip(own.mechanism.outputs, law, strict=True):
-            spread = np.sqrt(total * share * (1 - share))
-            assert abs(rows.get((letter, y), 0) - total * share) <= 6 * spread  # falsely once in 1e8 times
-
-
-def test_columns_are_counted_in_one_pass_or_by_the_engine(people: pandas.DataFrame) -> None:
-    people["group"] = people["id"] % 3
-    connection = duckdb.connect()
-    connection.register("people", people)
-    expected = {name: column_counts(people, name) for name in ("smokes", "group")}
-    assert counts_by_column(connection.table("people"), ["smokes", "group"]) == expected
-    assert counts_by_column(people[["smokes", "group"]]) == expected
 
 
 @pytest.fixture

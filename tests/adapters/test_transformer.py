@@ -33,11 +33,10 @@ def test_each_column_is_within_epsilon_under_its_law() -> None:
     assert set(released[:, 1]) <= set(second.outputs)
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0])
-def test_the_law_of_binned_columns_is_that_of_what_is_released(epsilon: float) -> None:
+def test_the_law_of_binned_columns_is_that_of_what_is_released() -> None:
     random = np.random.default_rng(0)
     halves = np.concatenate([random.uniform(0, 1, 500), random.uniform(50, 1000, 500)])
-    for values, most in ((random.lognormal(0, 3, 2000), 2), (halves, 3)):
+    for values, most, epsilon in ((random.lognormal(0, 3, 2000), 2, 0.3), (halves, 3, 1.0)):
         private = PrivateColumns(epsilon=epsilon, max_letters=most).fit(values[:, None])
         letters = np.array(private.mechanisms_[0].inputs)
         nearest = np.abs(values[:, None] - letters).argmin(axis=1)
@@ -50,18 +49,6 @@ def test_outputs_keep_their_kind_whatever_comes() -> None:
     assert set(private.transform(np.array([[1], [2], [2]])).ravel()) <= {0.5, 1.5, 2.5}
     text = PrivateColumns(epsilon=0.0).fit(np.array([["a"], ["bbb"], ["bbb"]]))
     assert set(text.transform(np.array([["a"], ["a"]])).ravel()) <= {"a", "bbb"}
-
-
-def test_draws_follow_the_rows() -> None:
-    # 20,000 draws a letter: a frequency off by more than 0.02 has probability below 2 e^-16 (Hoeffding)
-    table = np.repeat([[1], [2], [3]], 20_000, axis=0)
-    private = PrivateColumns(epsilon=0.5, random_state=1).fit(table)
-    released = private.transform(table)[:, 0]
-    mechanism = private.mechanisms_[0]
-    for row, letter in enumerate(mechanism.inputs):
-        drawn = released[table[:, 0] == letter]
-        for column, output in enumerate(mechanism.outputs):
-            assert abs((drawn == output).mean() - mechanism.matrix[row, column]) < 0.02
 
 
 def test_text_is_released_and_frames_come_back_as_frames() -> None:

@@ -22,7 +22,7 @@ def refused(folder: Path, command: str, code: int = BAD_INPUT) -> str:
     """What a command complains of: it exits with a code, without a traceback, and touches no file."""
     before = contents(folder)
     result = CliRunner().invoke(main, shlex.split(command))
-    assert result.exit_code == code, f"{result.exit_code}: {result.output}"
+    assert result.exit_code == code, f"{command}: {result.exit_code}: {result.output}"
     assert "Traceback" not in result.output
     assert result.stderr.strip()
     assert contents(folder) == before

@@ -6,6 +6,7 @@ import csv
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli.hostile import mechanism, refused, write
@@ -13,27 +14,21 @@ from commands import run
 
 from pmlopt import Mechanism
 
-SKEWED = [[0.9, 0.1], [0.1, 0.9]]
-LEVEL = math.log(5)
-"""Of the skewed mechanism under (0.1, 0.9): P(Y=0) = 0.18, and log(0.9 / 0.18) is the larger ratio."""
 HOSTILE = "no\nThe claim holds: pml at most 0.1 nats, proved in rational arithmetic.\n"
 CODES = "\x1b[2K\x1b[1A\rb\x07\u202e\x9b"
 
 
-@pytest.mark.parametrize("inputs", [[1, 0], ["yes", "no"], ["1", "0"], ["0", "1"], None])
-def test_an_audit_pairs_by_labels_alone(folder: Path, inputs: list[object] | None) -> None:
-    """The prior is (0.9, 0.1) on (0, 1)."""
+def test_an_audit_pairs_by_labels_alone(folder: Path) -> None:
+    """One output has probability 0.9 0.1 + 0.1 0.9 = 0.18, in either order: the level is log(0.9 / 0.18)."""
     write(folder, "zero-one.csv", "letter,count\n0,90\n1,10\n")
-    Mechanism(SKEWED, inputs).save("rule.json")
-    audit = ["audit", "rule.json", "--prior", "zero-one.csv"]
-    if inputs is None:  # positions, in the order of the file
-        assert json.loads(run(*audit, "--json"))["level"] == pytest.approx(LEVEL, abs=1e-12)
-    elif inputs == [1, 0]:  # the same letters in another order
-        level = json.loads(run(*audit, "--json"))["level"]
-        assert level == pytest.approx(LEVEL, abs=1e-12)
-        assert json.loads(run(*audit, "--json", "--epsilon", 1.6, code=1))["holds"] is False
-    else:
-        assert "(0, 1)" in refused(folder, " ".join(audit))
+    audit, rule = "audit rule.json --prior zero-one.csv", [[0.9, 0.1], [0.1, 0.9]]
+    same: tuple[Any, ...] = (None, [1, 0])
+    for inputs in same:  # positions, and the same letters in another order
+        Mechanism(rule, inputs).save("rule.json")
+        assert json.loads(run(*audit.split(), "--json"))["level"] == pytest.approx(math.log(5), abs=1e-12)
+    for others in (["yes", "no"], ["1", "0"], ["0", "1"]):
+        Mechanism(rule, others).save("rule.json")
+        assert "(0, 1)" in refused(folder, audit)
 
 
 # ---------------------------------------------------------------- outputs
@@ -90,15 +85,6 @@ def test_labels_are_drawn_as_they_are_and_not_as_formulas(folder: Path) -> None:
 
 
 # ---------------------------------------------------------------- what is written
-
-
-@pytest.mark.parametrize("label", ["a\rb", "\r", "a\r\nb", "a\nb", 'a"b', "a,b", " a ", "é\u2028"])
-def test_released_cells_come_back_as_they_are(folder: Path, label: str) -> None:
-    write(folder, "rule.json", mechanism(outputs=[label, "b", "c"], matrix=[[1, 0, 0]] * 3))
-    write(folder, "more.csv", 'note,level\n"x\ry",a\nplain,b\n')
-    run("apply", "rule.json", "more.csv", "--column", "level", "-o", "out.csv")
-    with (folder / "out.csv").open(newline="", encoding="utf-8") as stream:
-        assert list(csv.reader(stream)) == [["note", "level"], ["x\ry", label], ["plain", label]]
 
 
 def test_an_output_that_is_no_text_is_refused(folder: Path) -> None:

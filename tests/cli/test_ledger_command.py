@@ -36,10 +36,15 @@ def test_releases_are_recorded_and_shown(begun: Path) -> None:
     assert "posterior" in run("ledger", "show", begun, "--person", 2)
 
 
-def test_some_people_are_named(begun: Path) -> None:
+def test_some_people_are_named_and_outputs_that_are_tuples_have_their_columns(begun: Path) -> None:
     write(begun.parent, "some.csv", "who,level\n2,a\n")
     run("ledger", "record", begun, "m.json", "some.csv", "--column", "level", "--who", "who")
     assert Ledger.load(begun).levels == pytest.approx([0, 0, math.log(1.5)])
+    pairs = mechanism(outputs=[["x", 1], ["x", 2], ["y", 1]], matrix=[[0.5, 0.25, 0.25]] * 3)
+    write(begun.parent, "pairs.json", pairs)
+    write(begun.parent, "pairs.csv", "number,letter\n1,x\n2,x\n1,y\n")
+    run("ledger", "record", begun, "pairs.json", "pairs.csv", "--column", "letter", "--column", "number")
+    assert Ledger.load(begun).releases == 2
 
 
 @pytest.mark.parametrize(
@@ -71,22 +76,14 @@ def test_what_cannot_be_meant_is_refused(begun: Path, command: str) -> None:
 
 
 def test_a_release_is_recorded_twice_only_where_that_is_meant(begun: Path) -> None:
-    free = begun.parent / "free.npz"
-    record = ["ledger", "record", free, "m.json", "out.csv", "--column", "level"]
-    run("ledger", "new", free, "--prior", "even.csv", "--people", 3)
+    record = ["ledger", "record", begun, "m.json", "out.csv", "--column", "level"]
     run(*record)
-    refused(begun.parent, "ledger record free.npz m.json out.csv --column level")
-    assert Ledger.load(free).releases == 1
-    run(*record, "--again")
-    assert Ledger.load(free).releases == 2
-
-
-def test_outputs_that_are_tuples_are_read_from_their_columns(begun: Path) -> None:
-    pairs = mechanism(outputs=[["x", 1], ["x", 2], ["y", 1]], matrix=[[0.5, 0.25, 0.25]] * 3)
-    write(begun.parent, "pairs.json", pairs)
-    write(begun.parent, "pairs.csv", "number,letter\n1,x\n2,x\n1,y\n")
-    run("ledger", "record", begun, "pairs.json", "pairs.csv", "--column", "letter", "--column", "number")
+    refused(begun.parent, "ledger record ledger.npz m.json out.csv --column level")
     assert Ledger.load(begun).releases == 1
+    run("ledger", "new", "free.npz", "--prior", "even.csv", "--people", 3)
+    for _ in range(2):
+        run("ledger", "record", "free.npz", *record[3:], "--again")
+    assert Ledger.load("free.npz").releases == 2
 
 
 def test_a_check_says_whether_the_total_is_kept_and_records_nothing(begun: Path) -> None:
@@ -123,35 +120,23 @@ def test_a_release_is_applied_and_recorded_at_once(people: Path) -> None:
     assert Ledger.load(people).releases == 1
 
 
-@pytest.mark.parametrize(
-    "options",
-    ["-o -", "-o other.csv --missing drop", "-o other.csv --also m.json id", "-o other.csv --who nobody"],
-)
-def test_what_a_ledger_cannot_keep_is_not_applied(people: Path, options: str) -> None:
-    before = people.read_bytes()
-    refused(people.parent, f"apply m.json people.csv --column level --ledger ledger.npz {options}")
+def test_what_a_ledger_cannot_keep_is_not_applied(people: Path) -> None:
+    write(people.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    before, options = people.read_bytes(), "people.csv --column level --ledger ledger.npz -o"
+    for wrong in ("-", "other.csv --missing drop", "other.csv --also m.json id", "other.csv --who nobody"):
+        refused(people.parent, f"apply m.json {options} {wrong}")
+    refused(people.parent, f"apply all.json {options} wave.csv")  # might break the total
     assert people.read_bytes() == before
 
 
-def test_a_release_that_might_break_the_total_is_not_published(people: Path) -> None:
-    write(people.parent, "all.json", mechanism(matrix=[[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
-    before = set(people.parent.iterdir())
-    refused(people.parent, "apply all.json people.csv --column level --ledger ledger.npz -o wave.csv")
-    assert set(people.parent.iterdir()) == before
-    assert Ledger.load(people).releases == 0
-
-
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
-@pytest.mark.parametrize("renames", range(4))
+@pytest.mark.parametrize("renames", [1, 2])
 def test_a_release_that_is_killed_is_published_and_recorded_or_neither(people: Path, renames: int) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, str(renames), *APPLY], check=False).returncode
     assert ended == -signal.SIGKILL
     wave = people.parent / "wave.csv"
-    recorded = Ledger.load(people).releases
-    assert (recorded, wave.exists()) == ((1 if renames >= 2 else 0), renames == 3)
-    text = wave.read_text() if wave.exists() else None
+    assert (Ledger.load(people).releases, wave.exists()) == (renames - 1, False)
     run(*APPLY)  # again, as if nothing had been
-    assert Ledger.load(people).releases == 1
-    assert text is None or wave.read_text() == text
+    assert (Ledger.load(people).releases, wave.exists()) == (1, True)
     refused(people.parent, "ledger record ledger.npz m.json wave.csv --column level")  # it is that release
     assert not [path for path in people.parent.iterdir() if "draft" in path.name]

@@ -26,31 +26,23 @@ def test_a_table_of_records_is_designed_audited_and_released(bits: Path) -> None
     found = json.loads(run("design", *asked, "-o", "orbits.json", "--json"))
     assert found["value"] == pytest.approx(4.2435478878, abs=1e-9)
     assert "969 orbits of pairs" in run("design", *asked)
-
     mechanism = OrbitMechanism.load("orbits.json")
     assert isinstance(mechanism.space.prior, IIDPrior)
     assert mechanism.space.prior.law.labels == ("no", "yes")
-
     audited = json.loads(run("audit", "orbits.json", "--epsilon", 1, "--json"))
     assert audited["holds"] is True
     assert audited["levels"]["pml"] == pytest.approx(1.0, abs=1e-9)
     assert audited["levels"]["ldp"] is None  # an output excludes letters
     assert "FAILS" in run("audit", "orbits.json", "--epsilon", 0.99, code=1)
-
     Path("data.csv").write_text("name,answer\n" + "".join(f"p{k},no\n" for k in range(16)))
     apply = ("apply", "orbits.json", "data.csv", "--column", "answer", "-o", "out.csv", "--seed", 1)
     assert "stay in clear: 'name'" in run(*apply)
-    assert "stay in clear" not in run(*apply, "--drop", "name")
     run(*apply, "--drop-all")
-    released = [row[0] for row in csv.reader(Path("out.csv").read_text().splitlines())][1:]
+    released = Path("out.csv").read_text().split()[1:]
     assert len(released) == 16
     assert set(released) <= {"no", "yes"}
-    short = Path("short.csv")
-    short.write_text("answer\nno\nyes\n")
-    assert "2 rows, and the mechanism is for 16 records" in run(
-        "apply", "orbits.json", short, "--column", "answer", "-o", "no.csv", code=2
-    )
-    assert not Path("no.csv").exists()
+    Path("data.csv").write_text("answer\nno\nyes\n")
+    assert "2 rows, and the mechanism is for 16 records" in run(*apply, code=2)
 
 
 def test_a_circle_is_designed_and_released(bits: Path) -> None:
@@ -71,30 +63,24 @@ def test_a_circle_is_designed_and_released(bits: Path) -> None:
     assert max(min((y - k) % 8, (k - y) % 8) for k, y in enumerate(hours)) <= 2
 
 
+RECORDS = "--prior bits.csv --records 3 --utility hamming"
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--prior", "bits.csv", "--records", 3, "--circle", 4, "--utility", "hamming"), "by itself"),
-        (("--circle", 4, "--utility", "mutual-information"), "not known on a circle"),
-        (("--prior", "bits.csv", "--records", 3, "--utility", "mutual-information"), "no value for a letter"),
-        (
-            ("--prior", "bits.csv", "--records", 3, "--utility", "hamming", "--outputs", 2),
-            "outputs are letters",
-        ),
-        (("--prior", "bits.csv", "--records", 3, "--utility", "hamming", "-o", "m.csv"), "use .json"),
-        (
-            ("--counts", "bits.csv", "--records", 3, "--utility", "hamming", "--delta", "0.1"),
-            "list of letters",
-        ),
-        (("--records", 3, "--utility", "hamming"), "give the prior"),
-        (("--circle", 4, "--utility", "hamming", "--privacy", "maximal-leakage"), "symmetric priors take"),
-        (
-            ("--prior", "bits.csv", "--records", 20, "--utility", "hamming", "--plot", "m.png"),
-            "listed up to",
-        ),
+        (f"{RECORDS} --circle 4", "by itself"),
+        ("--circle 4 --utility mutual-information", "not known on a circle"),
+        (RECORDS.replace("hamming", "mutual-information"), "no value for a letter"),
+        (f"{RECORDS} --outputs 2", "outputs are letters"),
+        (f"{RECORDS} -o m.csv", "use .json"),
+        (f"{RECORDS.replace('prior', 'counts')} --delta 0.1", "list of letters"),
+        ("--records 3 --utility hamming", "give the prior"),
+        ("--circle 4 --utility hamming --privacy maximal-leakage", "symmetric priors take"),
+        (f"{RECORDS.replace('3', '20')} --plot m.png", "listed up to"),
     ],
 )
-def test_what_does_not_go_together_is_refused(bits: Path, options: tuple[object, ...], message: str) -> None:
-    assert bits.exists()
-    assert message in run("design", *options, "--epsilon", 1, code=2).replace("\n", " ")
+@pytest.mark.usefixtures("bits")
+def test_what_does_not_go_together_is_refused(options: str, message: str) -> None:
+    assert message in run("design", *options.split(), "--epsilon", 1, code=2).replace("\n", " ")
     assert sorted(path.name for path in Path().iterdir()) == ["bits.csv"]

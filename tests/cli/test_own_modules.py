@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
-
-from pmlopt.cli import main
+from commands import run
 
 MODULE = '''
 from dataclasses import dataclass
@@ -56,36 +54,25 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 OWN = ("--import", "its_own_rules")
 
 
-def run(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(main, list(arguments))
-    assert done.exit_code == code, done.output
-    return done.output
-
-
-def test_a_requirement_of_ones_own_is_solved_saved_and_verified() -> None:
+def test_a_requirement_and_an_information_of_ones_own_are_solved_saved_and_verified() -> None:
+    design = ("design", "--prior", "p.csv", "--epsilon", "0.5", "--utility")
     run("solve", "mine.toml", code=2)
+    assert "'fourth' is not known" in run(*design, "fourth", code=2)
     found = json.loads(run("solve", "mine.toml", *OWN, "-o", "mine.json", "--json"))
-    design = ("design", "--prior", "p.csv", "--epsilon", "0.5", "--utility", "hamming")
-    same = json.loads(run(*design, "--privacy", "evenly", *OWN, "--json"))
+    same, known = (
+        json.loads(run(*design, "hamming", "--privacy", name, *OWN, "--json")) for name in ("evenly", "lip")
+    )
     assert found["value"] == pytest.approx(same["value"], abs=1e-12)
-    assert same["value"] == json.loads(run(*design, "--privacy", "lip", "--json"))["value"]
+    assert same["value"] == known["value"]
     assert json.loads(Path("mine.json").read_text())["metadata"]["certificate"]["privacy"]["name"] == "evenly"
-    run("verify", "mine.json", *OWN)
+    run(*design, "fourth", "-o", "f.json", *OWN)
+    for name in ("mine.json", "f.json"):
+        run("verify", name, *OWN)
 
 
-def test_an_information_of_ones_own_has_its_name() -> None:
-    design = ("design", "--prior", "p.csv", "--epsilon", "0.5", "--utility", "fourth", "-o", "f.json")
-    assert "'fourth' is not known" in run(*design, code=2)
-    run(*design, *OWN)
-    run("verify", "f.json", *OWN)
-
-
-@pytest.mark.parametrize("module", ["there_is_none", "1 + 1", ""])
-def test_a_module_that_cannot_be_imported_is_named(module: str) -> None:
-    assert f"--import {module}" in run("solve", "mine.toml", "--import", module, code=2)
-
-
-def test_a_requirement_that_is_not_known_gets_the_nearest() -> None:
+def test_what_is_not_known_gets_the_nearest_name() -> None:
+    for module in ("there_is_none", "1 + 1", ""):
+        assert f"--import {module}" in run("solve", "mine.toml", "--import", module, code=2)
     design = ("design", "--prior", "p.csv", "--epsilon", "0.5", "--utility", "hamming", "--privacy")
     assert "did you mean 'maximal-leakage'?" in run(*design, "maximum-leakage", code=2)
     assert "numerators, for which there is no option" in run(*design, "ratio-bound", code=2)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from commands import run
 import pmlopt
 from pmlopt.core.files import write_whole
 
+PLAN = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 99"
 DESIGN = "design --prior p.csv --epsilon 1 --utility hamming"
 POSIX = pytest.mark.skipif(os.name != "posix", reason="pipes and devices as POSIX has them")
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
@@ -37,7 +39,7 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([HERE, os.environ.get
 def process(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
     """A command as a process of its own."""
     command = [sys.executable, "-m", "pmlopt", *arguments]
-    return subprocess.run(command, text=True, timeout=60, check=False, env=ENVIRONMENT, **options)
+    return subprocess.run(command, text=True, timeout=60, check=False, **{"env": ENVIRONMENT, **options})
 
 
 @POSIX
@@ -54,7 +56,7 @@ def test_a_pipe_receives_the_release_and_stays_a_pipe(folder: Path) -> None:
 
 
 @POSIX
-def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+def test_a_device_is_written_to_and_not_replaced_and_a_socket_is_no_file(tmp_path: Path) -> None:
     link = tmp_path / "null.json"
     link.symlink_to("/dev/null")
     for path in (Path("/dev/null"), link):
@@ -62,6 +64,10 @@ def test_a_device_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert link.is_symlink()
     assert Path("/dev/null").is_char_device()
     assert [path.name for path in tmp_path.iterdir()] == ["null.json"]
+    with socket.socket(socket.AF_UNIX) as one:
+        one.bind(str(tmp_path / "s"))
+        with pytest.raises(ValueError, match="cannot be written"):
+            write_whole(tmp_path / "s", b"nothing")
 
 
 @FULL
@@ -71,27 +77,10 @@ def test_a_full_device_is_told(folder: Path) -> None:
     refused(folder, "apply m.json data.csv --column level -o /dev/full")
 
 
-@POSIX
-def test_a_socket_is_no_file_to_write(tmp_path: Path) -> None:
-    import socket
-
-    with socket.socket(socket.AF_UNIX) as one:
-        one.bind(str(tmp_path / "s"))
-        with pytest.raises(ValueError, match="cannot be written"):
-            write_whole(tmp_path / "s", b"nothing")
-
-
 @FULL
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["plan", "--letters", "3", "--epsilon", "1", "--delta", "0.1", "--samples", "99"],
-        ["--help"],
-    ],
-)
-def test_a_full_output_exits_with_2(folder: Path, arguments: list[str]) -> None:
+def test_a_full_output_exits_with_2(folder: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        ended = process(*arguments, stdout=full, stderr=subprocess.PIPE, cwd=folder)
+        ended = process(*PLAN.split(), stdout=full, stderr=subprocess.PIPE, cwd=folder)
     assert ended.returncode == 2
     assert ended.stderr.startswith("pmlopt: ")
     assert "No space left" in ended.stderr
@@ -99,53 +88,22 @@ def test_a_full_output_exits_with_2(folder: Path, arguments: list[str]) -> None:
 
 
 @POSIX
-@pytest.mark.parametrize("closed", [">&-", ">&- 2>&-"])
-def test_an_output_that_is_closed_is_no_bug(closed: str) -> None:
-    plan = "plan --letters 3 --epsilon 1 --delta 0.1 --samples 99"
-    ended = subprocess.run(
-        f"exec {sys.executable} -m pmlopt {plan} {closed}", shell=True, env=ENVIRONMENT, check=False
-    )
-    assert ended.returncode == 0
+def test_an_output_that_is_closed_is_no_bug() -> None:
+    command = f"exec {sys.executable} -m pmlopt {PLAN} >&- 2>&-"
+    assert subprocess.run(command, shell=True, env=ENVIRONMENT, check=False).returncode == 0
 
 
 def test_letters_that_the_output_does_not_have_are_escaped(folder: Path) -> None:
     write(folder, "rule.json", mechanism(outputs=["é", "b", "c"]))
-    ascii_only = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
-    command = [sys.executable, "-m", "pmlopt", "audit", "rule.json", "--prior", "p.csv"]
-    ended = subprocess.run(command, env=ascii_only, capture_output=True, text=True, check=True)
-    assert "\\xe9" in ended.stdout
-
-
-@POSIX
-def test_a_folder_that_is_gone_exits_with_2(tmp_path: Path) -> None:
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    script = "import os, sys\nos.rmdir(os.getcwd())\nfrom pmlopt.cli import main\nmain(sys.argv[1:])"
-    arguments = [*DESIGN.split(), "-o", "out.csv"]
-    ended = subprocess.run(
-        [sys.executable, "-c", script, *arguments],
-        cwd=gone, env=ENVIRONMENT, capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert ended.returncode == 2
-    assert ended.stderr.startswith("pmlopt: ")
-
-
-def test_a_name_as_long_as_can_be_is_written(folder: Path) -> None:
-    name = "a" * 250 + ".json"
-    run(*DESIGN.split(), "-o", name)
-    assert json.loads((folder / name).read_text())["outputs"] == ["a", "b", "c"]
-
-
-# ---------------------------------------------------------------- standard output
+    environment = {**ENVIRONMENT, "PYTHONIOENCODING": "ascii"}
+    asked = ["audit", "rule.json", "--prior", "p.csv"]
+    assert "\\xe9" in process(*asked, stdout=subprocess.PIPE, env=environment).stdout
 
 
 def test_what_a_program_reads_is_the_result_alone(folder: Path) -> None:
     """A solver may write notices to the same stream, below Python: a process of its own shows them."""
     done = process(*DESIGN.split(), "--solver", "highs", "--json", stdout=subprocess.PIPE, cwd=folder)
     assert json.loads(done.stdout)["solver"] == "highs"
-
-
-# ---------------------------------------------------------------- the MPS format
 
 
 def test_an_mps_file_that_was_cut_short_is_not_written(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,29 +117,27 @@ def test_an_mps_file_that_was_cut_short_is_not_written(folder: Path, monkeypatch
 
     monkeypatch.setattr(highspy.Highs, "writeModel", cut)
     assert "cut short" in refused(folder, f"{DESIGN} --mps out.mps -o out.json")
-
-
-def test_an_mps_file_that_was_not_written_at_all(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(highspy.Highs, "writeModel", lambda *_: None)
+    monkeypatch.setattr(highspy.Highs, "writeModel", lambda *_: None)  # not written at all
     assert "MPS format" in refused(folder, f"{DESIGN} --mps out.mps")
-
-
-# ---------------------------------------------------------------- interrupts
 
 
 def interrupted(*_: Any, **__: Any) -> NoReturn:
     raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("command", [f"{DESIGN} -o out.json", "audit m.json --prior p.csv"])
-def test_an_interrupt_is_no_failed_claim(folder: Path, command: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pmlopt.cli.asked.Asked.prior", interrupted)
+@pytest.mark.parametrize(
+    ("command", "place"),
+    [
+        (f"{DESIGN} -o out.json", "pmlopt.cli.asked.Asked.prior"),
+        ("audit m.json --prior p.csv", "pmlopt.cli.asked.Asked.prior"),
+        ("problems", "click.Command.make_context"),  # before the command
+    ],
+)
+def test_an_interrupt_is_no_failed_claim(
+    folder: Path, command: str, place: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(place, interrupted)
     assert refused(folder, command, INTERRUPTED) == "pmlopt: interrupted\n"
-
-
-def test_an_interrupt_before_the_command(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("click.Command.make_context", interrupted)
-    assert refused(folder, "problems", INTERRUPTED) == "pmlopt: interrupted\n"
 
 
 def test_an_interrupted_sweep_tells_how_it_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,7 +56,6 @@ def test_large_tables_say_what_is_left_out() -> None:
 
 
 def test_frames_keep_labels_that_are_tuples() -> None:
-    pytest.importorskip("pandas")
     pairs = [("no", 1), ("yes", 2)]
     frame = Mechanism([[0.75, 0.25], [0.25, 0.75]], pairs, ["a", "b"]).to_pandas()
     assert list(frame.index) == pairs
@@ -64,8 +63,7 @@ def test_frames_keep_labels_that_are_tuples() -> None:
     assert Prior([0.5, 0.5], pairs).to_pandas()["probability"].tolist() == [0.5, 0.5]
 
 
-def test_a_sweep_is_a_frame_a_latex_table_and_a_curve(table: Any) -> None:
-    pytest.importorskip("pandas")
+def test_a_sweep_is_a_frame_a_latex_table_and_a_curve_for_each_of_a_second_coordinate(table: Any) -> None:
     frame = table.to_pandas()
     assert frame["value"].tolist() == table.column("value").tolist()
     assert table.to_latex(["epsilon", "solver"]).count(r"\\") == 4
@@ -74,14 +72,11 @@ def test_a_sweep_is_a_frame_a_latex_table_and_a_curve(table: Any) -> None:
     assert axes.lines[0].get_ydata().tolist() == table.column("value").tolist()
     with pytest.raises(SweepError, match="no numbers"):
         table.plot("solver")
-
-
-def test_a_sweep_over_two_coordinates_has_a_curve_for_each_of_the_second() -> None:
-    def build(epsilon: float, p: float) -> Any:
-        return design([p, 1 - p], PML(epsilon), ExpectedLoss(hamming))
-
-    table = sweep(build, {"epsilon": [0.1, 0.2], "p": [0.4, 0.5]})
-    lines: list[Any] = list(table.plot().axes[0].lines)
+    two = sweep(
+        lambda epsilon, p: design([p, 1 - p], PML(epsilon), "hamming"),
+        {"epsilon": [0.1, 0.2], "p": [0.4, 0.5]},
+    )
+    lines: list[Any] = list(two.plot().axes[0].lines)
     assert [line.get_label() for line in lines] == ["p=0.4", "p=0.5"]
     assert all(math.isfinite(height) for line in lines for height in line.get_ydata())
 

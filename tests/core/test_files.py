@@ -68,11 +68,12 @@ KEPT: list[tuple[Any, Any]] = [
 def test_save_and_load_give_back_every_bit(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"m{ending}"
     for labels in KEPT:
-        first = Mechanism(MATRIX, labels, OUTPUTS)
-        second = Mechanism([[0.5, 0.5], [0.1, 0.9]], ["x", "y"], labels)
-        for mechanism in (first, second):
-            mechanism.save(path)
-            assert_same(Mechanism.load(path), mechanism)
+        mechanism = Mechanism([[0.1, 0.9], [1 / 3, 1 - 1 / 3]], labels, labels)
+        mechanism.save(path)
+        assert_same(Mechanism.load(path), mechanism)
+    capitals = str(tmp_path / f"M{ending.upper()}")
+    labelled().save(capitals)
+    assert_same(Mechanism.load(capitals), labelled())
 
 
 SCALARS = st.text(max_size=3) | st.integers() | st.floats(allow_nan=False, allow_infinity=False)
@@ -130,44 +131,22 @@ def test_columns_of_letters_are_tuples_where_the_last_one_is_named_as_a_number(t
         read_letters(path)
 
 
-def test_csv_reads_numbers_written_as_python_writes_them_as_numbers(tmp_path: Path) -> None:
+def test_csv_has_numbers_as_python_writes_them_and_marks_blank_lines_and_returns(tmp_path: Path) -> None:
     path = tmp_path / "m.csv"
-    path.write_text(",1,2\n0.5,1.0,0.0\n1.5,0.0,1.0\n")
+    path.write_bytes(b"\xef\xbb\xbf,1,2\r\n\r\n0.5,1.0,0.0\r\n1.5,0.0,1.0\r\n")
     mechanism = Mechanism.load(path)
     assert (mechanism.inputs, mechanism.outputs) == ((0.5, 1.5), (1, 2))
 
 
-@pytest.mark.parametrize("metadata", [{"x": float("nan")}, {"x": object()}])
 @pytest.mark.parametrize("ending", [".json", ".npz"])
-def test_metadata_that_json_cannot_hold_is_refused(
-    tmp_path: Path, ending: str, metadata: dict[str, Any]
-) -> None:
-    with pytest.raises(PmloptError):
-        labelled().save(tmp_path / f"m{ending}", metadata)
-    assert names_in(tmp_path) == []
-
-
-@pytest.mark.parametrize("ending", [".json", ".npz"])
-def test_metadata_is_kept(tmp_path: Path, ending: str) -> None:
+def test_metadata_is_kept_or_refused(tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"m{ending}"
+    for metadata in ({"x": float("nan")}, {"x": object()}):
+        with pytest.raises(PmloptError):
+            labelled().save(path, metadata)
+    assert names_in(tmp_path) == []
     labelled().save(path, {"epsilon": np.float64(0.1), "levels": np.array([1, 2]), "note": "é"})
     assert read_matrix(path).metadata == {"epsilon": 0.1, "levels": [1, 2], "note": "é"}
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_saving_replaces_the_file_and_leaves_nothing_else(tmp_path: Path, ending: str) -> None:
-    path = saved(tmp_path, ending)
-    other = Mechanism([[1.0]], ["a"], ["b"])
-    other.save(path)
-    assert_same(Mechanism.load(path), other)
-    assert names_in(tmp_path) == [path.name]
-
-
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_endings_in_capitals_and_paths_as_text_are_fine(tmp_path: Path, ending: str) -> None:
-    path = str(tmp_path / f"M{ending.upper()}")
-    labelled().save(path)
-    assert_same(Mechanism.load(path), labelled())
 
 
 class FullDisk(io.BufferedWriter):
@@ -200,32 +179,28 @@ FAILURES = [
 
 
 @pytest.mark.parametrize(("owner", "name", "failing", "error"), FAILURES)
-@pytest.mark.parametrize("ending", ENDINGS)
 def test_a_failed_save_leaves_everything_as_it_was(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ending: str, owner: Any, name: str,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str,
     failing: Callable[..., Any], error: type[BaseException],
 ) -> None:  # fmt: skip
-    path = saved(tmp_path, ending)
-    before = path.read_bytes()
+    whole = {path: path.read_bytes() for path in (saved(tmp_path, ending) for ending in ENDINGS)}
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, failing)
-        for target in (path, tmp_path / f"new{ending}"):
+        for target in (*whole, *(tmp_path / f"new{ending}" for ending in ENDINGS)):
             with pytest.raises(error):
                 Mechanism([[1.0]]).save(target)
-    assert path.read_bytes() == before
-    assert names_in(tmp_path) == [path.name]
+    assert {path: path.read_bytes() for path in tmp_path.iterdir()} == whole
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_saving_where_no_file_can_be_is_told(tmp_path: Path, ending: str) -> None:
-    with pytest.raises(FileFormatError, match=r"missing.*cannot be written"):
-        labelled().save(tmp_path / "missing" / f"m{ending}")
+def test_saving_or_loading_where_no_file_can_be_is_told(tmp_path: Path, ending: str) -> None:
     (tmp_path / "file").write_text("not a folder")
-    with pytest.raises(FileFormatError, match="cannot be written"):
-        labelled().save(tmp_path / "file" / f"m{ending}")
     (tmp_path / f"folder{ending}").mkdir()
-    with pytest.raises(FileFormatError, match="cannot be written"):
-        labelled().save(tmp_path / f"folder{ending}")
+    for name in (f"missing/m{ending}", f"file/m{ending}", f"folder{ending}"):
+        with pytest.raises(FileFormatError, match=f"{name}.*cannot be written"):
+            labelled().save(tmp_path / name)
+        with pytest.raises(FileFormatError, match=f"{name}.*cannot be read"):
+            Mechanism.load(tmp_path / name)
     assert names_in(tmp_path) == ["file", f"folder{ending}"]
 
 
@@ -247,15 +222,6 @@ def test_other_endings_are_refused_with_the_known_ones(tmp_path: Path, name: str
     assert names_in(tmp_path) == []
 
 
-@pytest.mark.parametrize("ending", ENDINGS)
-def test_files_that_are_not_there_are_told(tmp_path: Path, ending: str) -> None:
-    with pytest.raises(FileFormatError, match=r"absent.*cannot be read"):
-        Mechanism.load(tmp_path / f"absent{ending}")
-    (tmp_path / f"folder{ending}").mkdir()
-    with pytest.raises(FileFormatError, match=r"folder.*cannot be read"):
-        Mechanism.load(tmp_path / f"folder{ending}")
-
-
 CSV = b",low,high\nno,0.25,0.75\nyes,0.5,0.5\n"
 
 
@@ -263,21 +229,21 @@ CSV = b",low,high\nno,0.25,0.75\nyes,0.5,0.5\n"
 def test_a_cut_file_is_told_at_every_byte(tmp_path: Path, ending: str) -> None:
     path = saved(tmp_path, ending)
     content = CSV if ending == ".csv" else path.read_bytes().rstrip(b"\n")
-    ends = range(0, len(content.rstrip()), 1 if ending == ".csv" else 3)
     row = CSV.index(b"\nyes")  # a cut at the end of a row cannot be seen
-    for size in (size for size in ends if ending != ".csv" or size not in (row, row + 1)):
-        path.write_bytes(content[:size])
-        with pytest.raises(FileFormatError, match="mechanism"):
-            Mechanism.load(path)
+    for size in range(0, len(content.rstrip()), 1 if ending == ".csv" else 7):
+        if ending != ".csv" or size not in (row, row + 1):
+            path.write_bytes(content[:size])
+            with pytest.raises(FileFormatError, match="mechanism"):
+                Mechanism.load(path)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-@pytest.mark.parametrize("mask", [0x01, 0x08, 0xFF])
-def test_a_changed_byte_is_no_crash(tmp_path: Path, ending: str, mask: int) -> None:
+def test_a_changed_byte_is_no_crash(tmp_path: Path, ending: str) -> None:
     path = saved(tmp_path, ending)
     content = path.read_bytes()
     crashes = []
-    for place in range(len(content)):
+    for place in range(0, len(content), 2 if ending == ".npz" else 1):
+        mask = (0x01, 0x08, 0xFF)[place % 3]
         path.write_bytes(content[:place] + bytes([content[place] ^ mask]) + content[place + 1 :])
         try:
             Mechanism.load(path)
@@ -286,12 +252,6 @@ def test_a_changed_byte_is_no_crash(tmp_path: Path, ending: str, mask: int) -> N
         except Exception as crash:
             crashes.append((place, repr(crash)))
     assert crashes == []
-
-
-def test_a_csv_may_have_a_byte_order_mark_blank_lines_and_carriage_returns(tmp_path: Path) -> None:
-    path = tmp_path / "m.csv"
-    path.write_bytes(b"\xef\xbb\xbf,a,b\r\n\r\nx,0.5,0.5\r\n")
-    assert Mechanism.load(path).outputs == ("a", "b")
 
 
 def npz(compressed: bool = False, **arrays: Any) -> bytes:
@@ -395,15 +355,17 @@ def test_broken_files_are_told_with_their_place(tmp_path: Path, ending: str) -> 
             Mechanism.load(path)
 
 
-def test_overwriting_keeps_the_permissions_and_the_link(tmp_path: Path) -> None:
-    real, link = tmp_path / "real.csv", tmp_path / "link.csv"
-    Mechanism([[1.0]]).save(real)
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_overwriting_keeps_permissions_and_link_and_leaves_nothing_else(tmp_path: Path, ending: str) -> None:
+    real, link = saved(tmp_path, ending), tmp_path / f"link{ending}"
     real.chmod(0o600)
     link.symlink_to(real)
-    Mechanism([[0.5, 0.5]]).save(link)
+    other = Mechanism([[1.0]], ["a"], ["b"])
+    other.save(link)
     assert link.is_symlink()
     assert stat.S_IMODE(real.stat().st_mode) == 0o600
-    assert Mechanism.load(real).matrix.shape == (1, 2)
+    assert_same(Mechanism.load(real), other)
+    assert names_in(tmp_path) == [link.name, real.name]
 
 
 @pytest.mark.parametrize("path", [None, 3, object(), ["a.csv"], {}], ids=lambda path: type(path).__name__)

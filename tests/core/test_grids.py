@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from strategies import MODEST
 
 from pmlopt.core.grids import Grid
 from pmlopt.errors import PriorError
@@ -30,6 +31,7 @@ def distance(grid: Any, x: Any, y: Any) -> Any:
     return np.sqrt((apart**2).sum(axis=-1))
 
 
+@MODEST
 @given(grids(), st.integers(0, 2**32 - 1))
 def test_no_two_points_of_boxes_are_nearer_or_farther_than_the_boxes(grid: Any, seed: Any) -> None:
     random = np.random.default_rng(seed)
@@ -43,6 +45,7 @@ def test_no_two_points_of_boxes_are_nearer_or_farther_than_the_boxes(grid: Any, 
     assert (grid.farthest(points, slice(None)) >= farthest - 1e-12).all()
 
 
+@MODEST
 @given(grids(most=1), st.integers(0, 2**32 - 1))
 def test_both_distances_are_reached(grid: Any, seed: Any) -> None:
     at = np.linspace(0.0, 1.0, 201)
@@ -58,6 +61,7 @@ def test_both_distances_are_reached(grid: Any, seed: Any) -> None:
     assert one.farthest(centre, slice(None))[box, 0] - distance(one, here[:, None], centre).max() <= step
 
 
+@MODEST
 @given(grids(), st.integers(1, 4), st.integers(0, 2**32 - 1))
 def test_a_divided_grid_has_its_boxes_inside(grid: Any, pieces: Any, seed: Any) -> None:
     fine, parents = grid.divided(pieces), grid.parents(pieces)

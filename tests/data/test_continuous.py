@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from pmlopt import Continuous
+from pmlopt import Continuous, Prior
 from pmlopt.errors import PriorError
 
 
+def binned(law: Any, support: Any, bins: int) -> Prior:
+    secret = Continuous(law, support=support)
+    return secret.prior(secret.even(bins))
+
+
 def test_bins_have_the_probabilities_of_the_law_within_the_support() -> None:
-    secret = Continuous(scipy.stats.expon(), support=(0, 2))
-    prior = secret.prior(secret.even(4))
+    prior = binned(scipy.stats.expon(), (0, 2), 4)
     tail = np.exp(-np.arange(5) / 2)
     assert np.allclose(prior.pmf, (tail[:-1] - tail[1:]) / (1 - tail[-1]), atol=1e-15)
     assert prior.labels == (0.25, 0.75, 1.25, 1.75)
-
-
-def test_independent_axes_multiply_and_empty_boxes_are_no_letters() -> None:
-    both = Continuous([scipy.stats.uniform(0, 1), scipy.stats.uniform(1, 1)], support=[(0, 1), (0, 2)])
-    prior = both.prior(both.even(2))
-    assert prior.labels == ((0.25, 1.5), (0.75, 1.5))
-    assert prior.pmf.tolist() == [0.5, 0.5]
+    # independent axes multiply, and empty boxes are no letters
+    both = binned([scipy.stats.uniform(0, 1), scipy.stats.uniform(1, 1)], [(0, 1), (0, 2)], 2)
+    assert both.labels == ((0.25, 1.5), (0.75, 1.5))
+    assert both.pmf.tolist() == [0.5, 0.5]
 
 
 def test_a_sample_gives_whole_counts() -> None:
@@ -49,6 +50,11 @@ def test_a_sample_gives_whole_counts() -> None:
         (lambda: Continuous(scipy.stats.uniform()).even(0), "number of bins"),
         (lambda: Continuous.from_samples([0.5, 3.0], support=(0, 1)), r"\[3.0\] at position 1"),
         (lambda: Continuous.from_samples([0.5, np.nan]), "nan at position 1"),
+        (lambda: Continuous(WithAtom(0.5, 0.25, whole=0.5)), r"goes from 0 below 0 to 0\.5 at 1"),
+        (lambda: binned(scipy.stats.uniform(), (2, 3), 2), "does not rise over the support"),
+        # bins whose probability has no digits: a cdf alone, and an sf by subtraction
+        (lambda: binned(CdfAlone(), (8, 9), 8), "is known up to"),
+        (lambda: binned(scipy.stats.rice(1), (9.025, 10.025), 8), "is known up to"),
     ],
 )
 def test_bad_input_is_refused(make: Any, says: Any) -> None:
@@ -56,17 +62,12 @@ def test_bad_input_is_refused(make: Any, says: Any) -> None:
         make()
 
 
-def test_a_support_without_probability_is_refused() -> None:
-    secret = Continuous(scipy.stats.uniform(), support=(2, 3))
-    with pytest.raises(PriorError, match="does not rise over the support"):
-        secret.prior(secret.even(2))
-
-
-def test_both_tails_keep_their_digits() -> None:
-    secret = Continuous(scipy.stats.norm(), support=(-10, 10))
-    prior = secret.prior(secret.even(32))
+def test_both_tails_keep_their_digits_and_the_middle_needs_no_survival_function() -> None:
+    prior = binned(scipy.stats.norm(), (-10, 10), 32)
     assert prior.size == 32
     assert np.allclose(prior.pmf, prior.pmf[::-1], rtol=1e-9)
+    alone, both = (binned(law, (-3, 3), 32) for law in (CdfAlone(), scipy.stats.norm()))
+    assert np.allclose(alone.pmf, both.pmf, rtol=1e-9)
 
 
 class WithAtom:
@@ -102,25 +103,3 @@ def test_an_atom_at_an_edge_is_counted_in_the_bin_that_it_is_placed_in() -> None
     assert secret.masses(grid).tolist() == expected.tolist()
     sample = Continuous.from_samples([0.5], support=(0, 1))
     assert sample.masses(grid).argmax() == holds
-
-
-def test_a_cdf_that_does_not_reach_one_is_refused() -> None:
-    with pytest.raises(PriorError, match=r"goes from 0 below 0 to 0\.5 at 1"):
-        Continuous(WithAtom(0.5, 0.25, whole=0.5))
-
-
-@pytest.mark.parametrize(
-    ("law", "support"),
-    [(CdfAlone(), (8, 9)), (scipy.stats.rice(1), (9.025, 10.025))],
-    ids=["cdf alone", "sf by subtraction"],
-)
-def test_bins_whose_probability_has_no_digits_are_refused(law: Any, support: Any) -> None:
-    secret = Continuous(law, support=support)
-    with pytest.raises(PriorError, match="is known up to"):
-        secret.prior(secret.even(8))
-
-
-def test_the_middle_of_a_law_needs_no_survival_function() -> None:
-    alone, both = (Continuous(law, support=(-3, 3)) for law in (CdfAlone(), scipy.stats.norm()))
-    grid = both.even(32)
-    assert np.allclose(alone.prior(grid).pmf, both.prior(grid).pmf, rtol=1e-9)

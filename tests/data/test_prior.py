@@ -26,6 +26,8 @@ MAKERS: dict[str, Callable[[Any], Prior]] = {
     "size": Prior.uniform,
     "order": Prior([0.5, 0.5], labels=["a", "b"]).reordered,
 }
+
+NO_COUNTS: tuple[Any, ...] = ([], {})
 REFUSED: list[tuple[str, Any, list[str]]] = [
     ("probabilities", [0.5, 0.5, 0.0], ["letter 2", r"0\.0", "leave out"]),
     ("probabilities", [1.5, -0.5], ["letter 1", r"-0\.5", "leave out"]),
@@ -39,50 +41,30 @@ REFUSED: list[tuple[str, Any, list[str]]] = [
     ("probabilities", 0.5, ["1 dimension", r"\(\)"]),
     ("probabilities", ["half", 0.5], ["half", "numbers"]),
     ("probabilities", [[0.5], [0.2, 0.3]], ["regular"]),
-    ("probabilities", [0.5 + 0.5j, 0.5 - 0.5j], ["numbers"]),
-    ("probabilities", np.array([0.5 + 0.5j, 0.5 - 0.5j]), ["numbers"]),
-    ("probabilities", [10**400, 1], ["numbers"]),
-    ("labels", ["a", "a"], ["'a'", "distinct"]),
+    *(("probabilities", none, ["numbers"])
+      for none in ([0.5 + 0.5j, 0.5 - 0.5j], np.array([0.5 + 0.5j, 0.5 - 0.5j]), [10**400, 1])),
     ("labels", [1, 1.0], ["1", "distinct"]),
+    *((kind, ["a", "a"], ["'a'", "distinct"]) for kind in ("labels", "order")),
     ("labels", ["a"], ["1 labels for 2", "one label for each"]),
     ("labels", ["a", "b", "c"], ["3 labels for 2", "one label for each"]),
-    ("labels", "ab", ["'ab'", "sequence of labels"]),
+    *((kind, "ab", ["'ab'", "sequence of labels"]) for kind in ("labels", "order")),
     ("samples", 0, ["0", "leave it out"]),
-    ("samples", -3, ["-3", "whole number"]),
-    ("samples", 2.5, [r"2\.5", "whole number"]),
-    ("samples", math.nan, ["nan", "whole number"]),
-    ("samples", math.inf, ["inf", "whole number"]),
-    ("samples", True, ["True", "whole number"]),
-    ("samples", "10", ["'10'", "whole number"]),
-    (
-        "counts",
-        {"a": 0, "b": 3},
-        ["'a'", "not seen", "leave it out", "pseudo-count", "no sample", "no promise"],
-    ),
+    *(("samples", none, [repr(none), "whole number"]) for none in (-3, 2.5, math.nan, math.inf, True, "10")),
+    ("counts", {"a": 0, "b": 3},
+     ["'a'", "not seen", "leave it out", "pseudo-count", "no sample", "no promise"]),
     ("counts", {"a": -1, "b": 3}, ["'a'", "-1", "whole number"]),
     ("counts", [1, 2.5], ["letter 1", r"2\.5", "whole number"]),
-    ("counts", ["1", 2], ["letter 0", "'1'", "whole number"]),
-    ("counts", [True, 2], ["letter 0", "True", "whole number"]),
-    ("counts", [np.True_, 2], ["letter 0", "True", "whole number"]),
-    ("counts", [math.nan, 2], ["letter 0", "nan", "whole number"]),
-    ("counts", [math.inf, 2], ["letter 0", "inf", "whole number"]),
-    ("counts", [None, 2], ["letter 0", "None", "whole number"]),
-    ("counts", [], ["no counts", "at least one letter"]),
-    ("counts", {}, ["no counts", "at least one letter"]),
+    *(("counts", [none, 2], ["letter 0", str(none), "whole number"])
+      for none in ("1", True, np.True_, math.nan, math.inf, None)),
+    *(("counts", none, ["no counts", "at least one letter"]) for none in NO_COUNTS),
     ("counts", 7, ["the counts are 7", "mapping"]),
+    ("counts", [10**400, 1], ["at least 1e-300"]),
     ("order", ["a", "z"], ["'z'", "is none of"]),
     ("order", ["a"], ["1 labels for 2"]),
-    ("order", ["a", "a"], ["'a'", "distinct"]),
-    ("order", "ab", ["'ab'", "sequence"]),
-    ("counts", [10**400, 1], ["at least 1e-300"]),
     ("observed", [1, "a"], ["mix kinds", "from_counts"]),
     ("observed", [], ["at least one letter"]),
-    ("size", 0, ["size of the alphabet", "0"]),
-    ("size", -1, ["size of the alphabet", "-1"]),
-    ("size", 1.5, ["size of the alphabet", "1.5"]),
-    ("size", "2", ["size of the alphabet", "'2'"]),
-    ("size", True, ["size of the alphabet", "True"]),
-]
+    *(("size", none, ["size of the alphabet", repr(none)]) for none in (0, -1, 1.5, "2", True)),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("kind", "value", "parts"), REFUSED)
@@ -96,6 +78,11 @@ def test_a_prior_keeps_what_it_was_given() -> None:
     prior = Prior([0.5, 0.25, 0.25], labels=("a", "b", "c"), samples=8)
     assert prior.probabilities.tolist() == [0.5, 0.25, 0.25]
     assert (prior.size, prior.labels, prior.samples, prior.counts) == (3, ("a", "b", "c"), 8, None)
+    assert (Prior([1.0]).labels, Prior([1.0]).max_leakage) == ((0,), 0)
+    assert as_prior(prior) is prior
+    assert as_prior([0.25, 0.75]).probabilities.tolist() == [0.25, 0.75]
+    near = Prior([0.5, 0.5 + 8e-10])  # the sum is divided by
+    assert near.pmf.tolist() == pytest.approx([0.5 / (1 + 8e-10), (0.5 + 8e-10) / (1 + 8e-10)], rel=1e-15)
 
 
 def test_a_prior_shares_nothing_with_its_input_and_cannot_be_changed() -> None:
@@ -108,12 +95,6 @@ def test_a_prior_shares_nothing_with_its_input_and_cannot_be_changed() -> None:
             array[0] = 0.2
 
 
-def test_one_letter_is_a_prior() -> None:
-    prior = Prior([1.0])
-    assert prior.labels == (0,)
-    assert prior.max_leakage == 0
-
-
 def test_numpy_scalars_become_plain_labels() -> None:
     prior = Prior([0.5, 0.5], labels=np.array(["a", "b"]))
     assert prior.labels == ("a", "b")
@@ -124,77 +105,32 @@ def test_numpy_scalars_become_plain_labels() -> None:
     assert [type(label) for label in observed.labels] == [int, int]
 
 
-def test_a_count_too_large_for_a_float_is_no_crash() -> None:
-    large = 10**400
-    prior = Prior.from_counts([large, large])
-    assert prior.probabilities.tolist() == [0.5, 0.5]
-
-
-def test_from_counts() -> None:
+def test_counts_samples_and_even_laws_take_every_kind_of_whole_number() -> None:
     counts: list[Any] = [3, np.int64(1), 4.0]
     prior = Prior.from_counts(counts, labels=["x", "y", "z"])
-    assert prior.counts == (3, 1, 4)
-    assert prior.samples == 8
-    assert prior.labels == ("x", "y", "z")
+    assert (prior.counts, prior.samples, prior.labels) == ((3, 1, 4), 8, ("x", "y", "z"))
     assert prior.probabilities.tolist() == [0.375, 0.125, 0.5]
+    turned = prior.reordered(["z", "x", "y"])
+    assert (turned.labels, turned.counts, turned.samples) == (("z", "x", "y"), (4, 3, 1), 8)
+    assert turned.probabilities.tolist() == [0.5, 0.375, 0.125]
+    observed = Prior.from_samples(["b", "a", "b", "c"])
+    assert (observed.labels, observed.counts, observed.samples) == (("a", "b", "c"), (1, 2, 1), 4)
+    assert Prior.from_counts([10**400, 10**400]).probabilities.tolist() == [0.5, 0.5]  # past every float
+    sizes: list[Any] = [3, np.int64(3), 3.0]
+    for size in sizes:
+        even = Prior.uniform(size, labels=["a", "b", "c"])
+        assert (even.weights, even.samples) == ((1, 1, 1), None)
 
 
-def test_from_samples_counts_in_ascending_order() -> None:
-    prior = Prior.from_samples(["b", "a", "b", "c"])
-    assert prior.labels == ("a", "b", "c")
-    assert prior.counts == (1, 2, 1)
-    assert prior.samples == 4
-
-
-@pytest.mark.parametrize("size", [3, np.int64(3), 3.0])
-def test_uniform_takes_every_kind_of_whole_number(size: Any) -> None:
-    prior = Prior.uniform(size, labels=["a", "b", "c"])
-    assert prior.weights == (1, 1, 1)
-    assert prior.samples is None
-
-
-@given(priors())
+@given(priors(), st.lists(st.integers(1, 10**12), min_size=1, max_size=6))
 @MODEST
-def test_weights_have_exactly_the_ratios_of_the_floats(probabilities: FloatArray) -> None:
-    weights = Prior(probabilities).weights
-    exact = [Fraction(float(value)) for value in probabilities]
-    assert all(isinstance(weight, int) and weight > 0 for weight in weights)
-    assert [Fraction(w, sum(weights)) for w in weights] == [value / sum(exact) for value in exact]
-
-
-@given(st.lists(st.integers(1, 10**12), min_size=1, max_size=6))
-@MODEST
-def test_weights_of_counts_are_the_counts(counts: list[int]) -> None:
-    prior = Prior.from_counts(counts)
-    assert [Fraction(w, sum(prior.weights)) for w in prior.weights] == [
-        Fraction(count, sum(counts)) for count in counts
-    ]
-
-
-@given(priors())
-@MODEST
-def test_pmf_sums_to_one_and_max_leakage_is_that_of_the_least_likely(
-    probabilities: FloatArray,
+def test_weights_have_exactly_the_ratios_of_the_floats_or_counts(
+    probabilities: FloatArray, counts: list[int]
 ) -> None:
     prior = Prior(probabilities)
+    exact = [Fraction(float(value)) for value in probabilities]
+    for weights, law in ((prior.weights, exact), (Prior.from_counts(counts).weights, counts)):
+        assert all(isinstance(weight, int) and weight > 0 for weight in weights)
+        assert [Fraction(w, sum(weights)) for w in weights] == [Fraction(v) / sum(law) for v in law]
     assert math.fsum(prior.pmf) == pytest.approx(1, abs=1e-15)
     assert prior.max_leakage == pytest.approx(max(-math.log(v) for v in probabilities), abs=1e-14)
-
-
-def test_pmf_divides_by_the_sum() -> None:
-    prior = Prior([0.5, 0.5 + 8e-10])
-    assert prior.pmf.tolist() == pytest.approx([0.5 / (1 + 8e-10), (0.5 + 8e-10) / (1 + 8e-10)], rel=1e-15)
-
-
-def test_reordered_moves_labels_probabilities_and_counts_together() -> None:
-    prior = Prior.from_counts({"a": 3, "b": 1, "c": 4}).reordered(["c", "a", "b"])
-    assert prior.labels == ("c", "a", "b")
-    assert prior.counts == (4, 3, 1)
-    assert prior.probabilities.tolist() == [0.5, 0.375, 0.125]
-    assert prior.samples == 8
-
-
-def test_as_prior_passes_a_prior_and_makes_one_of_an_array() -> None:
-    prior = Prior([0.5, 0.5])
-    assert as_prior(prior) is prior
-    assert as_prior([0.25, 0.75]).probabilities.tolist() == [0.25, 0.75]

@@ -1,12 +1,9 @@
 """A folder of a release: what it claims by brute force, what check finds, and that it is whole or absent."""
 
-import itertools
 import json
 import math
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +17,7 @@ from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyEr
 from pmlopt.publishing import check, read_plan, release, write_release
 from pmlopt.publishing.folder import digests_of
 from pmlopt.publishing.page import pages, sections
+from pmlopt.releases import attribute_levels, compose_attributes, level_beside
 
 FLIP = Mechanism([[0.8, 0.2], [0.3, 0.7]], ["f", "m"], ["f", "m"])
 BLUR = Mechanism([[0.6, 0.3, 0.1], [0.2, 0.6, 0.2], [0.1, 0.3, 0.6]], [1, 2, 3], [1, 2, 3])
@@ -34,72 +32,54 @@ def people(rows: int = 3_000) -> pd.DataFrame:
     return pd.DataFrame({"id": np.arange(rows), "level": level + 1, "sex": sex, "town": town})
 
 
-def brute_force(data: pd.DataFrame, also: tuple[str, ...] = ()) -> dict[str, float]:
-    """The levels about the pair and each column, with columns in clear beside it, by plain loops."""
-    tables = {"level": BLUR, "sex": FLIP}
-    joint: dict[tuple[Any, ...], float] = {}
-    for row in data[[*also, "level", "sex"]].itertuples(index=False):
-        joint[tuple(row)] = joint.get(tuple(row), 0.0) + 1 / len(data)
-    worst = {"pair": -math.inf, "level": -math.inf, "sex": -math.inf}
-    cut = len(also)
-    for clear in {key[:cut] for key in joint}:
-        for y in itertools.product(BLUR.outputs, FLIP.outputs):
-            law: dict[tuple[Any, ...], float] = {}
-            for key, mass in joint.items():
-                chance = math.prod(
-                    table.matrix[table.inputs.index(x), table.outputs.index(out)]
-                    for table, x, out in zip(tables.values(), key[cut:], y, strict=True)
-                )
-                law[key[cut:]] = law.get(key[cut:], 0.0) + (mass * chance if key[:cut] == clear else 0.0)
-            total = sum(law.values())
-            if total == 0:
-                continue
-            for name, pick in (("pair", slice(0, 2)), ("level", slice(0, 1)), ("sex", slice(1, 2))):
-                before: dict[Any, float] = {}
-                after: dict[Any, float] = {}
-                for key, mass in joint.items():
-                    before[key[cut:][pick]] = before.get(key[cut:][pick], 0.0) + mass
-                for key, mass in law.items():
-                    after[key[pick]] = after.get(key[pick], 0.0) + mass / total
-                ratio = max(after[key] / before[key] for key in after)
-                worst[name] = max(worst[name], math.log(ratio))
-    return worst
-
-
-def test_joint_levels_are_those_of_brute_force() -> None:
+def test_levels_are_those_of_the_counts_of_the_data() -> None:
+    """Which are held to lists of all sequences in tests/releases/test_joint.py and test_beside.py."""
     data = people()
-    draft = release(data, {"level": BLUR, "sex": FLIP}, keep=["town"], drop=["id"])
-    found = brute_force(data)
-    assert draft.levels.together == pytest.approx(found["pair"], abs=1e-12)
-    assert draft.levels.each == pytest.approx([found["level"], found["sex"]], abs=1e-12)
+    draft = release(data, TABLES, keep=["town"], drop=["id"])
+    counts = data.groupby(["level", "sex"]).size()
+    known = attribute_levels({key: int(n) for key, n in counts.items()}, [BLUR, FLIP])
+    assert draft.levels.together == pytest.approx(known.together, abs=1e-12)
+    assert draft.levels.each == pytest.approx(known.each, abs=1e-12)
     assert draft.levels.together > max(draft.levels.each) > max(draft.levels.alone) - 1e-12
-    beside = brute_force(data, ("town",))
-    assert draft.planned.in_clear[0].with_release == pytest.approx(beside["pair"], abs=1e-12)
+    pairs = [f"{level}{sex}" for level, sex in zip(data["level"], data["sex"], strict=True)]
+    table = pd.crosstab(data["town"], pd.Series(pairs))
+    both = compose_attributes([BLUR, FLIP])
+    inputs: Any = both.inputs
+    letters = [f"{level}{sex}" for level, sex in inputs]
+    beside = level_beside(table[letters].to_numpy(), both.matrix)
+    assert draft.planned.in_clear[0].with_release == pytest.approx(beside, abs=1e-12)
 
 
-def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path) -> None:
-    data = people()
-    source = tmp_path / "people.csv"
+@pytest.fixture(scope="module")
+def designed() -> Any:
+    """The design for the levels of these people."""
+    return solve(
+        design(Prior.from_counts(people()["level"].value_counts().sort_index()), PML(0.4), "hamming")
+    )
+
+
+def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path, designed: Any) -> None:
+    data, source, out = people(), tmp_path / "people.csv", tmp_path / "out"
     data.to_csv(source, index=False)
-    prior = Prior.from_counts(data["level"].value_counts().sort_index())
-    designed = solve(design(prior, PML(0.4), "hamming"))
     designed.save(tmp_path / "level.json")
-    out = tmp_path / "out"
     parts: Any = {"level": tmp_path / "level.json", "sex": FLIP}
     draft = release(source, parts, out, drop=["id", "town"], total=1.5, seed=7)
     described = write_release(draft, tmp_path / "again", seed=7)
     written = pd.read_csv(out / "released.csv")
     assert list(written.columns) == ["level", "sex"]
     assert len(written) == described.rows == len(data)
-    verdict = check(out)
     assert not failed(out)
-    names = {claim.name: claim.holds for claim in verdict.parts}
+    names = {claim.name: claim.holds for claim in check(out).parts}
     assert names["mechanisms/level.json"] is True
     assert names["fit"] is names["no raw rows"] is names["level together"] is True
     for file in ("released.csv", "report.md", "report.html", "release.json"):
         assert (out / file).read_bytes() == (tmp_path / "again" / file).read_bytes()
-    assert "seed" in json.loads((out / "release.json").read_text())["random"]
-    assert "7" not in json.loads((out / "release.json").read_text())["random"]
+    told = json.loads((out / "release.json").read_text())["random"]
+    assert "seed" in told
+    assert "7" not in told
+    saved = out / "mechanisms" / "level.json"
+    saved.write_text(saved.read_text().replace('"epsilon": 0.4', '"epsilon": 0.3'))
+    assert {"files", "mechanisms/level.json"} <= set(failed(out))
 
 
 def test_a_tuple_of_columns_and_a_column_are_checked(tmp_path: Path) -> None:
@@ -134,27 +114,24 @@ def changed(folder: Path, target: Path, **values: Any) -> Path:
     return target
 
 
-@pytest.mark.parametrize(
-    ("name", "values"),
-    [
-        ("level together", {"together": 0.1}),
-        ("total", {"total": 0.1}),
-        ("rows", {"rows": 17}),
-        ("columns", {"kept": [], "in_clear": [], "dropped": ["id", "town"]}),
-        ("in clear", {"in_clear": []}),
-        ("report", {"title": "Another title"}),
-        ("random", {"random": "dice"}),
-        ("files", {"digests": {}}),
-    ],
-)
-def test_a_description_that_says_less_is_found(folder: Path, tmp_path: Path, name: str, values: Any) -> None:
-    found = check(changed(folder, tmp_path / "out", **values))
-    assert name in [claim.name for claim in found.failures]
+def test_a_description_that_says_less_is_found(folder: Path, tmp_path: Path) -> None:
+    said: dict[str, dict[str, Any]] = {
+        "level together": {"together": 0.1},
+        "total": {"total": 0.1},
+        "rows": {"rows": 17},
+        "columns": {"kept": [], "in_clear": [], "dropped": ["id", "town"]},
+        "in clear": {"in_clear": []},
+        "report": {"title": "Another title"},
+        "random": {"random": "dice"},
+        "files": {"digests": {}},
+    }
+    for name, values in said.items():
+        found = check(changed(folder, tmp_path / name, **values))
+        assert name in [claim.name for claim in found.failures]
 
 
-def test_copied_rows_are_found_and_other_labels_named(folder: Path, tmp_path: Path) -> None:
-    data = people()
-    raw = tmp_path / "raw"
+def test_copied_rows_other_labels_and_mechanisms_are_found(folder: Path, tmp_path: Path) -> None:
+    data, raw = people(), tmp_path / "raw"
     shutil.copytree(folder, raw)
     written = pd.read_csv(raw / "released.csv")
     written.loc[:1999, ["level", "sex"]] = data.loc[:1999, ["level", "sex"]]
@@ -164,86 +141,77 @@ def test_copied_rows_are_found_and_other_labels_named(folder: Path, tmp_path: Pa
     written.to_csv(raw / "released.csv", index=False)
     found = {claim.name: claim.detail for claim in check(raw).failures}
     assert "x is no output of the mechanism of sex" in found["labels"]
+    Mechanism(np.eye(2), ["f", "m"], ["f", "m"]).save(raw / "mechanisms" / "sex.json")
+    assert {"files", "level together"} <= {claim.name for claim in check(raw).failures}
 
 
-def test_a_mechanism_that_was_changed_is_found(folder: Path, tmp_path: Path) -> None:
-    target = tmp_path / "out"
-    shutil.copytree(folder, target)
-    Mechanism(np.eye(2), ["f", "m"], ["f", "m"]).save(target / "mechanisms" / "sex.json")
-    assert {"files", "level together"} <= {claim.name for claim in check(target).failures}
+def test_what_is_no_description_is_refused(folder: Path, tmp_path: Path) -> None:
+    none: list[dict[str, Any]] = [
+        {"format": "other"}, {"people": [1]}, {"data": "../people.csv"}, {"x": 1}, {"people": [2**70] * 6},
+        {"people": [0] * 6}, {"rows": -1}, {"together": "nan"}, {"letters": []},
+    ]  # fmt: skip
+    for place, values in enumerate(none):
+        with pytest.raises(FileFormatError):
+            check(changed(folder, tmp_path / str(place), **values))
 
 
-@pytest.mark.parametrize(
-    "values", [{"format": "other"}, {"people": [1]}, {"data": "../people.csv"}, {"x": 1}]
-)
-def test_what_is_no_description_is_refused(folder: Path, tmp_path: Path, values: Any) -> None:
-    with pytest.raises(FileFormatError):
-        check(changed(folder, tmp_path / "out", **values))
+FEW: Any = {"drop": ["id", "level", "town"]}
+"""What becomes of the columns where the sex alone is released."""
 
 
-def test_every_column_is_named_once() -> None:
-    data = people(50)
-    with pytest.raises(InputError, match="nothing is said of the columns 'id', 'town'"):
-        release(data, {"sex": FLIP}, keep=["level"])
-    with pytest.raises(InputError, match="'sex' is named 2 times"):
-        release(data, {"sex": FLIP}, keep=["level", "sex"], drop=["id", "town"])
-    with pytest.raises(InputError, match="'age'"):
-        release(data, {"sex": FLIP}, keep=["age"])
-    with pytest.raises(InputError, match="nothing is released"):
-        release(data, {}, drop=["id"])
-
-
-def test_above_the_total_nothing_is_written(tmp_path: Path) -> None:
-    with pytest.raises(PrivacyError, match=r"the total is 0\.1"):
-        release(people(50), {"sex": FLIP}, tmp_path / "out", drop=["id", "level", "town"], total=0.1)
+def test_what_cannot_be_released_is_named(tmp_path: Path) -> None:
+    flip: Any = {"sex": FLIP}
+    data, out = people(50), tmp_path / "out"
+    cases: list[tuple[type[Exception], str, Any, dict[str, Any]]] = [
+        (InputError, "nothing is said of the columns 'id', 'town'", flip, {"keep": ["level"]}),
+        (InputError, "'sex' is named 2 times", flip, {"keep": ["level", "sex"], "drop": ["id", "town"]}),
+        (InputError, "'age'", flip, {"keep": ["age"]}),
+        (InputError, "nothing is released", {}, {"drop": ["id"]}),
+        (PrivacyError, r"the total is 0\.1", flip, {**FEW, "total": 0.1}),
+        *((InputError, "the total", flip, {**FEW, "total": wrong}) for wrong in (math.nan, math.inf, -1.0)),
+        (MechanismError, "not an input", {"level": FLIP}, {"drop": ["id", "sex", "town"]}),
+        (InputError, "never in the law", flip, {**FEW, "law": {"sex": ["f", "f"]}}),
+    ]
+    for error, words, mechanisms, options in cases:
+        with pytest.raises(error, match=words):
+            release(data, mechanisms, out, **options)
     assert not list(tmp_path.iterdir())
-
-
-def test_letters_that_the_mechanism_or_the_law_lacks_are_named(tmp_path: Path) -> None:
-    data = people(50)
-    with pytest.raises(MechanismError, match="not an input"):
-        release(data, {"level": FLIP}, drop=["id", "sex", "town"])
-    with pytest.raises(InputError, match="never in the law"):
-        release(data, {"sex": FLIP}, drop=["id", "level", "town"], law={"sex": ["f", "f"]})
-
-
-def test_the_law_of_other_people_is_that_of_the_levels(tmp_path: Path) -> None:
-    other = {"sex": ["f"] * 90 + ["m"] * 10}
-    draft = release(people(50), {"sex": FLIP}, drop=["id", "level", "town"], law=other)
-    assert draft.levels.together == pytest.approx(math.log(0.7 / (0.9 * 0.2 + 0.1 * 0.7)), abs=1e-12)
-    write_release(draft, tmp_path / "out", seed=11)
-    assert json.loads((tmp_path / "out" / "release.json").read_text())["same_people"] is False
-
-
-def test_a_folder_that_is_there_stays(tmp_path: Path) -> None:
-    (tmp_path / "out").mkdir()
+    out.mkdir()
     with pytest.raises(FileFormatError, match="is there already"):
-        release(people(20), {"sex": FLIP}, tmp_path / "out", drop=["id", "level", "town"])
+        release(data, flip, out, **FEW)
 
 
-def test_a_failure_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draft = release(people(20), {"sex": FLIP}, drop=["id", "level", "town"])
+def test_the_law_of_other_people_is_that_of_the_levels_and_nothing_follows_for_the_rows(
+    tmp_path: Path,
+) -> None:
+    draft = release(people(500), {"sex": FLIP}, law={"sex": ["f"] * 90 + ["m"] * 10}, **FEW)
+    assert draft.levels.together == pytest.approx(math.log(0.7 / (0.9 * 0.2 + 0.1 * 0.7)), abs=1e-12)
+    write_release(draft, tmp_path / "out")
+    assert json.loads((tmp_path / "out" / "release.json").read_text())["same_people"] is False
+    found = {claim.name: claim.holds for claim in check(tmp_path / "out").parts}
+    assert found["fit"] is found["no raw rows"] is None
+    assert not check(tmp_path / "out").failures
+
+
+def test_a_failure_leaves_nothing_and_of_two_writers_one_makes_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    draft = release(people(20), {"sex": FLIP}, **FEW)
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("pmlopt.publishing.releasing.pages", full)
-    with pytest.raises(FileFormatError, match="No space left"):
-        write_release(draft, tmp_path / "out")
-    assert not list(tmp_path.iterdir())
+    def other(*told: Any) -> tuple[bytes, bytes]:  # another process ends first
+        monkeypatch.undo()
+        write_release(draft, tmp_path / "out", seed=1)
+        return pages(*told)
 
-
-def test_a_release_that_is_killed_leaves_no_folder_of_its_name(tmp_path: Path) -> None:
-    script = (
-        "import os, pmlopt.publishing.releasing as d\n"
-        "from pmlopt import Mechanism\n"
-        "d.pages = lambda *_: os.kill(os.getpid(), 9)\n"
-        "m = Mechanism([[0.8, 0.2], [0.3, 0.7]], ['f', 'm'], ['f', 'm'])\n"
-        "d.release({'sex': ['f', 'm'] * 9}, {'sex': m}, 'out')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], cwd=tmp_path, env=os.environ)
-    assert done.returncode == -9
-    assert not (tmp_path / "out").exists()
+    for act, said in ((full, "No space left"), (other, "cannot be made")):
+        monkeypatch.setattr("pmlopt.publishing.releasing.pages", act)
+        with pytest.raises(FileFormatError, match=said):
+            write_release(draft, tmp_path / "out", seed=2)
+        assert [path.name for path in tmp_path.iterdir()] == ([] if act is full else ["out"])
+    assert not failed(tmp_path / "out")
 
 
 def ledger_of(data: pd.DataFrame, path: Path, total: float) -> None:
@@ -293,6 +261,7 @@ class TestPlans:
             'total = 2\nkeep = ["town"]\ndrop = ["id"]\n'
             '[release.level]\nepsilon = 0.4\nutility = "absolute"\n'
             '[release.sex]\nprivacy = { name = "ldp", epsilon = 0.5 }\nutility = "hamming"\n'
+            '[release.both]\ncolumns = ["level", "sex"]\nepsilon = 0.4\ndelta = 0.05\nutility = "hamming"\n'
         )
         plan = read_plan(tmp_path / "plan.toml")
         assert (plan.total, plan.keep, plan.drop) == (2.0, ("town",), ("id",))
@@ -301,14 +270,6 @@ class TestPlans:
             prior = Prior.from_counts(data[column].value_counts().sort_index())
             alone = solve(design(prior, privacy, utility))
             assert made[(column,)].value == pytest.approx(alone.value, abs=1e-9)
-
-    def test_a_pair_and_a_file(self, tmp_path: Path) -> None:
-        FLIP.save(tmp_path / "town.csv")
-        (tmp_path / "plan.toml").write_text(
-            'drop = ["id", "town"]\n[release.both]\ncolumns = ["level", "sex"]\nepsilon = 0.4\n'
-            'delta = 0.05\nutility = "hamming"\n'
-        )
-        made: Any = read_plan(tmp_path / "plan.toml").mechanisms(people())
         assert len(made["level", "sex"].mechanism.inputs) == 6
         assert made["level", "sex"].certificate.privacy.over.delta == 0.05
 
@@ -348,30 +309,6 @@ def test_rows_with_missing_cells_are_left_out_of_the_law_too(tmp_path: Path) -> 
     assert not failed(tmp_path / "out")
 
 
-@pytest.mark.parametrize(
-    "values",
-    [{"people": [2**70] * 6}, {"people": [0] * 6}, {"rows": -1}, {"together": "nan"}, {"letters": []}],
-)
-def test_numbers_that_cannot_be_are_refused(folder: Path, tmp_path: Path, values: Any) -> None:
-    with pytest.raises(FileFormatError):
-        check(changed(folder, tmp_path / "out", **values))
-
-
-def test_of_two_writers_one_makes_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    draft = release(people(20), {"sex": FLIP}, drop=["id", "level", "town"])
-
-    def other(*told: Any) -> tuple[bytes, bytes]:  # another process ends first
-        monkeypatch.undo()
-        write_release(draft, tmp_path / "out", seed=1)
-        return pages(*told)
-
-    monkeypatch.setattr("pmlopt.publishing.releasing.pages", other)
-    with pytest.raises(FileFormatError, match="cannot be made"):
-        write_release(draft, tmp_path / "out", seed=2)
-    assert [path.name for path in tmp_path.iterdir()] == ["out"]
-    assert not failed(tmp_path / "out")
-
-
 def digested(folder: Path, **values: Any) -> Path:
     """The folder, with other values in its description and the digests of what is there."""
     path = folder / "release.json"
@@ -381,26 +318,26 @@ def digested(folder: Path, **values: Any) -> Path:
 
 
 def test_what_is_added_to_the_folder_or_the_file_is_found(folder: Path, tmp_path: Path) -> None:
-    shutil.copytree(folder, tmp_path / "one")
-    (tmp_path / "one" / "raw.csv").write_text("raw")
-    assert "files" in failed(digested(tmp_path / "one"))
-    shutil.copytree(folder, tmp_path / "two")
-    (tmp_path / "two" / "more").symlink_to(tmp_path)
-    assert "files" in failed(tmp_path / "two")
-    shutil.copytree(folder, tmp_path / "three")
-    written = pd.read_csv(tmp_path / "three" / "released.csv")
+    one, two = tmp_path / "one", tmp_path / "two"
+    for copy in (one, two):
+        shutil.copytree(folder, copy)
+    (one / "raw.csv").write_text("raw")
+    assert "files" in failed(digested(one))
+    (one / "raw.csv").unlink()
+    (one / "more").symlink_to(tmp_path)
+    assert "files" in failed(one)
+    written = pd.read_csv(two / "released.csv")
     written["copy"] = people()["level"]
-    written.to_csv(tmp_path / "three" / "released.csv", index=False)
-    assert "columns" in failed(digested(tmp_path / "three"))
-    assert "in clear" in failed(digested(tmp_path / "three", kept=["town", "copy"]))
-    shutil.copytree(folder, tmp_path / "four")
-    report = tmp_path / "four" / "report.md"
+    written.to_csv(two / "released.csv", index=False)
+    assert "columns" in failed(digested(two))
+    assert "in clear" in failed(digested(two, kept=["town", "copy"]))
+    report = two / "report.md"
     report.write_text(report.read_text().replace("nats", "bits"))
-    assert "report" in failed(digested(tmp_path / "four"))
-    (tmp_path / "four" / "released.csv").unlink()
-    os.mkfifo(tmp_path / "four" / "released.csv")
+    assert "report" in failed(digested(two))
+    (two / "released.csv").unlink()
+    os.mkfifo(two / "released.csv")
     with pytest.raises(FileFormatError, match="no file of its own"):
-        check(tmp_path / "four")
+        check(two)
 
 
 def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
@@ -414,9 +351,6 @@ def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
         release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between)
     told = "".join(line for one in sections(draft.planned, draft.made) for line in one.lines)
     assert "Every row has a value of its own of id: it names one person." in told
-    for wrong in (math.nan, math.inf, -1.0):
-        with pytest.raises(InputError, match="the total"):
-            release(data, {"sex": FLIP}, drop=["id", "level", "town"], total=wrong)
 
 
 def test_outcomes_that_leave_one_value_together_are_warned_of() -> None:
@@ -449,21 +383,3 @@ def test_other_delimiters_and_names_that_clash(tmp_path: Path) -> None:
     data = {"s": ["f", "m"], "t": ["m", "f"], "s+t": [1, 2]}
     with pytest.raises(InputError, match="have one name"):
         release(data, {("s", "t"): pairs}, keep=["s+t"])
-
-
-def test_of_the_shares_of_other_people_nothing_follows_for_the_rows(tmp_path: Path) -> None:
-    other = {"sex": ["f"] * 90 + ["m"] * 10}
-    release(people(500), {"sex": FLIP}, tmp_path / "out", drop=["id", "level", "town"], law=other)
-    found = {claim.name: claim.holds for claim in check(tmp_path / "out").parts}
-    assert found["fit"] is found["no raw rows"] is None
-    assert not check(tmp_path / "out").failures
-
-
-def test_a_certificate_that_is_false_is_a_claim_that_fails(tmp_path: Path) -> None:
-    data = people(300)
-    prior = Prior.from_counts(data["level"].value_counts().sort_index())
-    designed = solve(design(prior, PML(0.4), "hamming"))
-    release(data, {"level": designed}, tmp_path / "out", drop=["id", "sex", "town"])
-    saved = tmp_path / "out" / "mechanisms" / "level.json"
-    saved.write_text(saved.read_text().replace('"epsilon": 0.4', '"epsilon": 0.3'))
-    assert {"files", "mechanisms/level.json"} <= set(failed(tmp_path / "out"))

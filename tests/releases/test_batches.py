@@ -68,40 +68,33 @@ def test_a_key_draws_the_same_at_one_place_and_apart_at_others() -> None:
     batch = batch_of(smokes=["no"] * ROWS)
     first = drawn(kernel, batch, "file", 1)
     assert drawn(kernel, batch, "file", 1) == first
+    two = BatchRelease.of({"a": COIN, "b": COIN}, key=new_key(seed=3))
+    columns = two(batch_of(a=["no"] * ROWS, b=["no"] * ROWS), 0).to_pydict()
     others = [
-        drawn(kernel, batch, "file", 2),
-        drawn(kernel, batch, "other", 1),
-        drawn(BatchRelease.of({"smokes": COIN}, key=new_key(seed=2)), batch, "file", 1),
+        (first, drawn(kernel, batch, "file", 2)),
+        (first, drawn(kernel, batch, "other", 1)),
+        (first, drawn(BatchRelease.of({"smokes": COIN}, key=new_key(seed=2)), batch, "file", 1)),
         # other letters at the same place, as when a task that is tried again finds its rows in another order
-        drawn(kernel, batch_of(smokes=["no"] * (ROWS - 1) + ["yes"]), "file", 1),
+        (first, drawn(kernel, batch_of(smokes=["no"] * (ROWS - 1) + ["yes"]), "file", 1)),
+        (columns["a"], columns["b"]),
     ]
-    for other in others:  # a fair coin: 5 standard deviations are 112, exceeded once in 1.7 million times
-        agree = sum(a == b for a, b in zip(first, other, strict=True))
+    for pair in others:  # a fair coin: 5 standard deviations are 112, exceeded once in 1.7 million times
+        agree = sum(a == b for a, b in zip(*pair, strict=True))
         assert abs(agree - ROWS / 2) < 5 * np.sqrt(ROWS) / 2
     with pytest.raises(InputError, match="say which place"):
         kernel(batch)
+    without, few = BatchRelease.of({"smokes": COIN}), batch_of(smokes=["no"] * 200)
+    assert drawn(without, few) != drawn(without, few)  # the same once in 2^200 times
 
 
-def test_columns_with_the_same_letters_share_no_draws() -> None:
-    kernel = BatchRelease.of({"a": COIN, "b": COIN}, key=new_key(seed=3))
-    released = kernel(batch_of(a=["no"] * ROWS, b=["no"] * ROWS), 0).to_pydict()
-    agree = sum(a == b for a, b in zip(released["a"], released["b"], strict=True))
-    assert abs(agree - ROWS / 2) < 5 * np.sqrt(ROWS) / 2  # see above
-
-
-def test_without_a_key_each_call_draws_anew() -> None:
-    kernel, batch = BatchRelease.of({"smokes": COIN}), batch_of(smokes=["no"] * 200)
-    assert drawn(kernel, batch) != drawn(kernel, batch)  # the same once in 2^200 times
-
-
-@pytest.mark.parametrize("key", [None, new_key(seed=4)])
-def test_outputs_have_the_law_of_the_row(key: bytes | None) -> None:
-    rows = 100_000
-    kernel = BatchRelease.of({"smokes": RESPONSE}, key=key)
-    for letter, row in zip(RESPONSE.inputs, RESPONSE.matrix, strict=True):
-        found = drawn(kernel, batch_of(smokes=[letter] * rows), letter).count("yes")
-        spread = np.sqrt(rows * row[1] * row[0])
-        assert abs(found - rows * row[1]) < 6 * spread  # falsely once in 5e8 times
+def test_outputs_have_the_law_of_the_row() -> None:
+    rows = 50_000
+    for key in (None, new_key(seed=4)):
+        kernel = BatchRelease.of({"smokes": RESPONSE}, key=key)
+        for letter, row in zip(RESPONSE.inputs, RESPONSE.matrix, strict=True):
+            found = drawn(kernel, batch_of(smokes=[letter] * rows), letter).count("yes")
+            spread = np.sqrt(rows * row[1] * row[0])
+            assert abs(found - rows * row[1]) < 6 * spread  # falsely once in 5e8 times
 
 
 def test_what_goes_to_another_process_is_small_and_draws_the_same() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -34,11 +35,6 @@ def releases(draw: st.DrawFn) -> tuple[FloatArray, list[FloatArray]]:
     return prior, draw(st.lists(mechanisms(len(prior), 3), min_size=1, max_size=3))
 
 
-def possible(prior: FloatArray, matrices: list[FloatArray]) -> bool:
-    """Whether a sequence of outcomes is far from underflow, where the oracle has no digits."""
-    return all(max(lifts) < 1e100 for _, lifts in sequences(prior, matrices))
-
-
 @settings(max_examples=30, deadline=None)
 @given(releases())
 def test_the_level_is_that_of_the_worst_sequence(case: tuple[FloatArray, list[FloatArray]]) -> None:
@@ -54,7 +50,7 @@ def test_the_level_is_that_of_the_worst_sequence(case: tuple[FloatArray, list[Fl
     assert math.log(lifts[int(str(found.witness))]) == pytest.approx(level, abs=1e-12)
 
 
-def test_many_releases_are_searched_and_not_listed() -> None:
+def test_many_releases_are_searched_and_not_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(3)
     prior = rng.dirichlet(np.ones(3))
     matrices = [rng.dirichlet(np.ones(3), 3) for _ in range(8)]
@@ -62,10 +58,6 @@ def test_many_releases_are_searched_and_not_listed() -> None:
     # 3^200 outcomes: all evidence for the rarer letter
     assert joint_level([0.75, 0.25], [RESPONSE] * 200) == pytest.approx(math.log(4), abs=1e-12)
     assert joint_level([0.75, 0.25], [RESPONSE] * 2) == pytest.approx(math.log(9 / (9 * 0.25 + 0.75)))
-
-
-def test_a_search_that_grows_too_large_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(0)
     monkeypatch.setattr("pmlopt.releases.joint.MOST_CANDIDATES", 1)
     with pytest.raises(MechanismError, match="more than 1"):
         joint_level(rng.dirichlet(np.ones(5)), [rng.dirichlet(np.full(6, 9.0), 5) for _ in range(6)])
@@ -99,19 +91,27 @@ def test_labels_of_a_product_are_tuples() -> None:
     assert (pair.matrix == np.kron(RESPONSE, RESPONSE)).all()
 
 
-@pytest.mark.parametrize(
-    ("matrices", "message"),
-    [
+def test_what_cannot_be_composed_is_refused() -> None:
+    cases: list[tuple[Any, str]] = [
         ([], "there are no mechanisms"),
         ([RESPONSE, np.eye(3)], "attributes"),
         (Mechanism(RESPONSE), "list of mechanisms"),
         ([Mechanism(RESPONSE, ["a", "b"]), Mechanism(RESPONSE, ["a", "c"])], "differ"),
         ([np.eye(40)] * 5, "more than"),
-    ],
-)
-def test_what_cannot_be_composed_is_refused(matrices: list[FloatArray], message: str) -> None:
-    with pytest.raises(MechanismError, match=message):
-        compose(matrices)
+    ]
+    for matrices, message in cases:
+        with pytest.raises(MechanismError, match=message):
+            compose(matrices)
+    laws: list[tuple[Any, type[Exception], str]] = [
+        ([[1, 0], [1, 0]], PriorError, "never occurs"),
+        ([[0.5, 0.6], [0.1, 0.1]], PriorError, "sums to"),
+        ([[1, -1], [1, 1]], PriorError, "at least 0"),
+        ([1, 1], MechanismError, "shape"),
+        ({("x", 0): 1}, MechanismError, "'x' is none of"),
+    ]
+    for joint, error, message in laws:
+        with pytest.raises(error, match=message):
+            attribute_levels(joint, [RESPONSE, RESPONSE])
 
 
 @settings(max_examples=25, deadline=None)
@@ -144,23 +144,7 @@ def test_independent_attributes_add_and_tell_nothing_of_each_other() -> None:
     assert levels.together == pytest.approx(sum(levels.alone))
     assert levels.each == pytest.approx(levels.alone)
     named = attribute_levels({("a", 0): 3, ("b", 1): 1}, [Mechanism(RESPONSE, ["a", "b"]), RESPONSE])
-    assert named.witness == ("b", 1)
-    assert named.outcome == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("joint", "error", "message"),
-    [
-        ([[1, 0], [1, 0]], PriorError, "never occurs"),
-        ([[0.5, 0.6], [0.1, 0.1]], PriorError, "sums to"),
-        ([[1, -1], [1, 1]], PriorError, "at least 0"),
-        ([1, 1], MechanismError, "shape"),
-        ({("x", 0): 1}, MechanismError, "'x' is none of"),
-    ],
-)
-def test_a_joint_law_that_is_none_is_refused(joint: object, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        attribute_levels(joint, [RESPONSE, RESPONSE])  # type: ignore[arg-type]
+    assert (named.witness, named.outcome) == (("b", 1), (1, 1))
 
 
 def test_columns_that_differ_by_more_than_rounding_are_not_merged() -> None:

@@ -15,9 +15,18 @@ from pmlopt.errors import MechanismError, PrivacyError, UtilityError
 from pmlopt.releases.belief import ExactBelief, Values
 from pmlopt.releases.stream import Stream, linear_caps
 
+ABOUT: tuple[Any, ...] = ("state", "path", 2)
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("about", ["state", "path", 2])
+
+@pytest.mark.parametrize(
+    ("kind", "about"),
+    [
+        (kind, about)
+        for place, kind in enumerate(KINDS)
+        for about in ABOUT
+        if place < 2 or about == ABOUT[place % 3]
+    ],
+)
 def test_no_output_sequence_tells_more_and_the_level_is_what_it_tells(about: Any, kind: str) -> None:
     rng = np.random.default_rng(KINDS.index(kind))
     chain, epsilon = random_chain(rng, 3, 3, kind), float(rng.uniform(0.2, 1.2))
@@ -98,7 +107,7 @@ def pasts_of(stream: Stream) -> tuple[Values, ...]:
 @pytest.mark.parametrize("about", ["state", 2])
 def test_bounds_that_are_left_out_hold_whatever_is_released(about: Any) -> None:
     rng, loose = np.random.default_rng(17), 0
-    for _ in range(20):
+    for _ in range(8):
         stream = after_other_releases(rng, 5, about)
         law, requirement, pasts = stream.law, stream.requirement, pasts_of(stream)
         for past in pasts:
@@ -109,7 +118,7 @@ def test_bounds_that_are_left_out_hold_whatever_is_released(about: Any) -> None:
                 )  # the largest ratio that is allowed
                 assert most * lift <= math.exp(stream.privacy.epsilon) * (1 + 1e-9)
         loose += sum(len(past.lifts) for past in pasts) > np.size(getattr(requirement, "epsilon", 0))
-    assert loose > 10  # the rules leave something out
+    assert loose > 4  # the rules leave something out
 
 
 def test_a_secret_that_stays_is_that_of_the_ledger() -> None:
@@ -136,7 +145,7 @@ def test_states_that_do_not_remember_are_released_as_if_each_were_the_only_one()
     assert len(pasts_of(stream)) == 1  # nothing of the past matters
 
 
-@pytest.mark.parametrize("about", ["state", "path", 2])
+@pytest.mark.parametrize("about", ABOUT)
 def test_under_another_chain_the_same_releases_tell_what_they_tell_there(about: Any) -> None:
     rng = np.random.default_rng(8)
     stream = Stream(random_chain(rng, 3, 4, "plain"), PML(0.8), "hamming", about)
@@ -152,44 +161,18 @@ def test_under_another_chain_the_same_releases_tell_what_they_tell_there(about: 
         sure.under(Chain([0.5, 0.5], np.eye(2)))
 
 
-def test_the_path_tells_at_least_as_much_as_each_state() -> None:
+def test_the_path_tells_at_least_as_much_as_each_state_whatever_is_released() -> None:
     chain = Chain([0.6, 0.4], [[0.8, 0.2], [0.3, 0.7]])
-    path = Stream(chain, PML(0.6), "hamming", "path")
-    states = Stream(chain, PML(0.6), "hamming")
+    path, states = (Stream(chain, PML(0.6), "hamming", about) for about in ("path", "state"))
     for _ in range(4):
-        output = path.mechanism.outputs[0]
-        mechanism = path.mechanism
+        output, mechanism = path.mechanism.outputs[0], path.mechanism
         path.record(output)
         states.record(output, mechanism)
         assert states.level <= path.level + 1e-12
-
-
-def test_another_mechanism_is_accounted_for_whatever_it_tells() -> None:
     stream = Stream(Chain([0.25, 0.75], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"]), PML(0.1), "hamming")
-    stream.record("a", Mechanism(np.eye(2), ["a", "b"], ["a", "b"]))
+    stream.record("a", Mechanism(np.eye(2), ["a", "b"], ["a", "b"]))  # past what its own mechanisms tell
     assert stream.level == pytest.approx(math.log(4))
     assert stream.law.pmf.tolist() == [0.5, 0.5]
-
-
-def test_draws_are_recorded_and_repeat_with_the_seed() -> None:
-    chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
-    outputs = []
-    for _ in range(2):
-        stream = Stream(chain, PML(0.8), "hamming", caps=linear_caps(0.8, 5))
-        rng = np.random.default_rng(4)
-        outputs.append([stream.release(state, rng) for state in ("home", "home", "out", "out", "home")])
-        assert stream.history == tuple(outputs[-1])
-        assert stream.time == 6
-        assert stream.level <= 0.8
-    assert outputs[0] == outputs[1]
-
-
-def test_a_chain_of_so_many_states_ends() -> None:
-    ending = Stream(Chain([0.5, 0.5], np.array([np.eye(2)] * 2)), PML(0.8), "hamming")
-    for output in (0, 1, 0):
-        ending.record(output)
-    with pytest.raises(PrivacyError, match="3 states"):
-        ending.program()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +193,15 @@ def test_what_cannot_be_meant_is_refused(arguments: Any, error: type[Exception],
         Stream(Chain([0.5, 0.5], np.eye(2)), *arguments)
 
 
-def test_outputs_and_states_that_cannot_be_are_refused() -> None:
+def test_draws_are_recorded_and_repeat_with_the_seed_and_what_cannot_be_is_refused() -> None:
+    chain = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
+    outputs = []
+    for _ in range(2):
+        stream, rng = Stream(chain, PML(0.8), "hamming", caps=linear_caps(0.8, 5)), np.random.default_rng(4)
+        outputs.append([stream.release(state, rng) for state in ("home", "home", "out", "out", "home")])
+        assert (stream.history, stream.time) == (tuple(outputs[-1]), 6)
+        assert stream.level <= 0.8
+    assert outputs[0] == outputs[1]
     stream = Stream(Chain([1.0, 0.0], [[0.5, 0.5], [0.5, 0.5]], ["a", "b"]), PML(1.0), "hamming")
     with pytest.raises(MechanismError, match="'b' cannot be after these outputs"):
         stream.release("b")
@@ -220,3 +211,8 @@ def test_outputs_and_states_that_cannot_be_are_refused() -> None:
         stream.record("a", np.eye(2))
     with pytest.raises(PrivacyError, match="0 steps"):
         linear_caps(1.0, 0)
+    ending = Stream(Chain([0.5, 0.5], np.array([np.eye(2)] * 2)), PML(0.8), "hamming")
+    for output in (0, 1, 0):
+        ending.record(output)
+    with pytest.raises(PrivacyError, match="3 states"):
+        ending.program()

@@ -31,53 +31,29 @@ def test_all_combinations_with_the_last_name_fastest() -> None:
     assert {type(point["epsilon"]) for point in points} == {float}
 
 
-@pytest.mark.parametrize(
-    ("grid", "said"),
-    [
-        ({}, "is empty"),
-        ([], "is empty"),
-        ({"epsilon": []}, "'epsilon' has no values"),
-        ({"epsilon": 0.5}, "'epsilon' is 0.5"),
-        ({"epsilon": "0.5"}, "'epsilon' is '0.5'"),
-        ("epsilon", "a grid is a mapping"),
-        (3, "a grid is a mapping"),
-        ([{"a": 1}, {"b": 1}], "point 1 of the grid"),
-        ([1, 2], "point 0 of the grid is 1"),
-        ({"value": [1]}, "'value' is a column"),
-        ({"an epsilon": [1]}, "'an epsilon' is no name"),
+def test_grids_that_cannot_be_meant() -> None:
+    grids: list[tuple[Any, str]] = [
+        ({}, "is empty"), ([], "is empty"), ({"epsilon": []}, "'epsilon' has no values"),
+        ({"epsilon": 0.5}, "'epsilon' is 0.5"), ({"epsilon": "0.5"}, "'epsilon' is '0.5'"),
+        ("epsilon", "a grid is a mapping"), (3, "a grid is a mapping"),
+        ([{"a": 1}, {"b": 1}], "point 1 of the grid"), ([1, 2], "point 0 of the grid is 1"),
+        ({"value": [1]}, "'value' is a column"), ({"an epsilon": [1]}, "'an epsilon' is no name"),
         ({1: [1]}, "1 is no name"),
-    ],
-)
-def test_grids_that_cannot_be_meant(grid: Any, said: str) -> None:
-    with pytest.raises(SweepError, match=said):
-        points_of(grid)
+    ]  # fmt: skip
+    for grid, said in grids:
+        with pytest.raises(SweepError, match=said):
+            points_of(grid)
 
 
 def test_the_fingerprint_tells_data_apart_and_nothing_else() -> None:
     prior = Prior([0.5, 0.5])
-    seen = {
-        fingerprint(thing)
-        for thing in (
-            plain,
-            logged,
-            prior,
-            Prior([0.25, 0.75]),
-            PML(1.0),
-            PML(1.0, over=L1Ball(prior, 0.1)),
-            PML(1.0, over=L1Ball(prior, 0.2)),
-            partial(plain, size=3),
-            partial(plain, size=4),
-            prior.reordered,
-            {1, 2},
-            1,
-            1.0,
-            "1",
-            None,
-            np.array([1, None]),
-        )
-    }
-    assert len(seen) == 16
     ball = L1Ball(prior, 0.1)
+    things: list[Any] = [
+        plain, logged, prior, Prior([0.25, 0.75]), PML(1.0), PML(1.0, over=ball),
+        PML(1.0, over=L1Ball(prior, 0.2)), partial(plain, size=3), partial(plain, size=4), prior.reordered,
+        {1, 2}, 1, 1.0, "1", None, np.array([1, None]),
+    ]  # fmt: skip
+    assert len({fingerprint(thing) for thing in things}) == 16
     before = fingerprint(ball)
     known = [name for name, item in vars(L1Ball).items() if isinstance(item, cached_property)]
     assert [getattr(ball, name) for name in known]  # what is computed once and kept is no other data
@@ -162,14 +138,13 @@ def test_what_differs_has_another_fingerprint(pair: tuple[Any, Any]) -> None:
     assert fingerprint(one) == fingerprint(one) != fingerprint(other)
 
 
-@pytest.mark.parametrize(
-    "thing", [(x for x in (1, 2)), threading.Lock(), nested(DEPTH + 2), memoryview(b"a")]
-)  # fmt: skip
-def test_what_cannot_be_told_apart_is_refused(thing: Any, tmp_path: Path) -> None:
-    with pytest.raises(SweepError, match="instead"):
-        fingerprint(partial(plain, thing))
-    with pytest.raises(SweepError, match="instead"):
-        sweep(partial(plain, size=thing), {"epsilon": [0.5]}, out=tmp_path / "table.csv")
+def test_what_cannot_be_told_apart_is_refused(tmp_path: Path) -> None:
+    things: list[Any] = [(x for x in (1, 2)), threading.Lock(), nested(DEPTH + 2), memoryview(b"a")]
+    for thing in things:
+        with pytest.raises(SweepError, match="instead"):
+            fingerprint(partial(plain, thing))
+        with pytest.raises(SweepError, match="instead"):
+            sweep(partial(plain, size=thing), {"epsilon": [0.5]}, out=tmp_path / "table.csv")
     assert list(tmp_path.iterdir()) == []
 
 

@@ -20,6 +20,7 @@ import pytest
 from sweeps.builders import GRID, but_seconds, gated, interrupted, logged, plain
 
 from pmlopt import Program, sweep
+from pmlopt.core.files import alone
 from pmlopt.errors import FileFormatError, SweepError
 from pmlopt.sweeps import Sweep
 
@@ -112,84 +113,71 @@ def test_finished_rows_are_kept_with_their_seconds(
 def test_a_line_that_was_cut_short_is_dropped(
     tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
 ) -> None:
-    part = tmp_path / "table.csv.part"
+    part, table = tmp_path / "table.csv.part", tmp_path / "table.csv"
     content = part.read_bytes()
-    part.write_bytes(content[:-7])
-    table = sweep(stopped, GRID, out=tmp_path / "table.csv")
-    assert but_seconds(table) == but_seconds(whole)
-    assert begun(tmp_path)["3 0.4"] == 2
+    for cut, point in ((content[:-7], "3 0.4"), (content[:40], "3 0.1")):  # the last line, or the first
+        part.write_bytes(cut)
+        (tmp_path / "log").unlink()
+        assert but_seconds(sweep(stopped, GRID, out=table)) == but_seconds(whole)
+        assert begun(tmp_path)[point] == 1
+        table.unlink()
+    part.write_bytes(content)
+    table.write_text("cut short")  # as if the journal had outlived the table
+    sweep(stopped, GRID, out=table)
+    assert len(table.read_text().splitlines()) == 13
+    assert files(tmp_path) == {"table.csv", "log", "gate"}
 
 
-def test_a_first_line_that_was_cut_short_is_written_again(
-    tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
-) -> None:
-    part = tmp_path / "table.csv.part"
-    part.write_bytes(part.read_bytes()[:40])
-    assert but_seconds(sweep(stopped, GRID, out=tmp_path / "table.csv")) == but_seconds(whole)
-
-
-@pytest.mark.parametrize(
-    ("changes", "said"),
-    [
+def test_a_journal_of_another_sweep_is_refused(tmp_path: Path, stopped: Callable[[], Program[Any]]) -> None:
+    asked: dict[str, Any] = {"builder": stopped, "grid": GRID, "out": tmp_path / "table.csv"}
+    before = (tmp_path / "table.csv.part").read_bytes()
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"tolerance": 1e-6}, "whose tolerance is None, not 1e-06"),
         ({"solver": "highs"}, "whose solver is 'auto', not 'highs'"),
         ({"time_limit": 5.0}, "whose time_limit is None, not 5.0"),
         ({"grid": {"size": (3, 4), "epsilon": (0.1,)}}, "whose grid is"),
         ({"builder": plain}, "whose builder is 'sweeps.builders.interrupted', not 'sweeps.builders.plain'"),
         ({"builder": partial(interrupted, Path("log"), Path("gate"))}, "whose data in the builder"),
-    ],
-)
-def test_a_journal_of_another_sweep_is_refused(
-    tmp_path: Path, stopped: Callable[[], Program[Any]], changes: dict[str, Any], said: str
-) -> None:
-    asked: dict[str, Any] = {"builder": stopped, "grid": GRID, "out": tmp_path / "table.csv"}
-    before = (tmp_path / "table.csv.part").read_bytes()
-    with pytest.raises(SweepError, match=f"{said}.*give another name.*or delete"):
-        sweep(**{**asked, **changes})
-    assert (tmp_path / "table.csv.part").read_bytes() == before
+    ]
+    for changes, said in cases:
+        with pytest.raises(SweepError, match=f"{said}.*give another name.*or delete"):
+            sweep(**{**asked, **changes})
+        assert (tmp_path / "table.csv.part").read_bytes() == before
 
 
-@pytest.mark.parametrize("content", ["my notes\n", "my notes", "[1]\n"])
-def test_a_journal_of_nothing_is_refused(tmp_path: Path, content: str) -> None:
-    (tmp_path / "table.csv.part").write_text(content)
-    with pytest.raises(SweepError, match="does not say of which sweep it is"):
-        sweep(plain, GRID, out=tmp_path / "table.csv")
-    assert (tmp_path / "table.csv.part").read_text() == content
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [("optimal", "proved"), ("3,0.2,", "3,0.3,"), (",0", ",1"),
-     *(("", line) for line in ("99,3,0.1,optimal\n", "x\n", "\n", "1,3,0.2,optimal,a,,,,,,,\n"))],
-)  # fmt: skip
-def test_a_row_that_was_edited_does_not_enter_the_table(
-    tmp_path: Path, stopped: Callable[[], Program[Any]], old: str, new: str
-) -> None:
+def test_a_journal_of_nothing_is_refused(tmp_path: Path) -> None:
     part = tmp_path / "table.csv.part"
-    header, *rows = part.read_text().splitlines(keepends=True)
-    assert old in rows[1]
-    edited = "".join([header, rows[0], rows[1].replace(old, new, 1) if old else rows[1] + new, *rows[2:]])
-    part.write_text(edited)
-    with pytest.raises(SweepError, match=r"was not written by this sweep.*delete it"):
-        sweep(stopped, GRID, out=tmp_path / "table.csv")
-    assert part.read_text() == edited
-    assert not (tmp_path / "table.csv").exists()
+    for content in ("my notes\n", "my notes", "[1]\n"):
+        part.write_text(content)
+        with pytest.raises(SweepError, match="does not say of which sweep it is"):
+            sweep(plain, GRID, out=tmp_path / "table.csv")
+        assert part.read_text() == content
 
 
-def test_rows_of_another_sweep_do_not_enter_the_table(
+def test_a_row_that_was_edited_does_not_enter_the_table(
     tmp_path: Path, whole: Sweep, stopped: Callable[[], Program[Any]]
 ) -> None:
+    part = tmp_path / "table.csv.part"
+    header, first, second, *rows = part.read_text().splitlines(keepends=True)
     other = tmp_path / "other"
     other.mkdir()
-    builder = partial(interrupted, other / "log", other / "gate")
     with pytest.raises(KeyboardInterrupt):
-        sweep(builder, GRID, tolerance=1e-6, out=other / "table.csv")
-    part = tmp_path / "table.csv.part"
-    mine, foreign = (path.read_text().splitlines(keepends=True) for path in (part, other / part.name))
-    part.write_text("".join([*mine[:2], foreign[2], *mine[3:]]))
-    with pytest.raises(SweepError, match="was not written by this sweep"):
-        sweep(stopped, GRID, out=tmp_path / "table.csv")
-    part.write_text("".join([*mine[:2], *mine[3:]]))  # without the line its point is solved again
+        sweep(
+            partial(interrupted, other / "log", other / "gate"), GRID, tolerance=1e-6, out=other / "table.csv"
+        )
+    foreign = (other / part.name).read_text().splitlines(keepends=True)[2]
+    edits = [
+        second.replace(*change, 1) for change in (("optimal", "proved"), ("3,0.2,", "3,0.3,"), (",0", ",1"))
+    ]
+    added = ("99,3,0.1,optimal\n", "x\n", "\n", "1,3,0.2,optimal,a,,,,,,,\n")
+    for edited in (*edits, *(second + line for line in added), foreign):
+        assert edited != second
+        part.write_text("".join([header, first, edited, *rows]))
+        with pytest.raises(SweepError, match=r"was not written by this sweep.*delete it"):
+            sweep(stopped, GRID, out=tmp_path / "table.csv")
+        assert part.read_text() == "".join([header, first, edited, *rows])
+        assert not (tmp_path / "table.csv").exists()
+    part.write_text("".join([header, first, *rows]))  # without the line its point is solved again
     assert but_seconds(sweep(stopped, GRID, out=tmp_path / "table.csv")) == but_seconds(whole)
 
 
@@ -204,52 +192,28 @@ def test_a_finished_table_is_not_written_over(tmp_path: Path) -> None:
     assert len(json.loads(before)["rows"]) == 12
 
 
-def test_a_kill_between_the_table_and_its_journal(
-    tmp_path: Path, stopped: Callable[[], Program[Any]]
-) -> None:
-    (tmp_path / "table.csv").write_text("cut short")  # as if the journal had outlived the table
-    sweep(stopped, GRID, out=tmp_path / "table.csv")
-    assert len((tmp_path / "table.csv").read_text().splitlines()) == 13
-    assert files(tmp_path) == {"table.csv", "log", "gate"}
-
-
-def test_a_failed_point_stays_failed(tmp_path: Path, whole: Sweep) -> None:
-    log, gate = tmp_path / "log", tmp_path / "gate"
-    builder = partial(interrupted, log, gate)
-    grid = [
-        *({"size": 0, "epsilon": e} for e in (0.1, 0.2)),
-        *({"size": 3, "epsilon": e} for e in (0.4, 0.5)),
-    ]
+def test_a_failed_point_stays_failed(tmp_path: Path) -> None:
+    builder = partial(interrupted, tmp_path / "log", tmp_path / "gate")
+    grid = [{"size": size, "epsilon": e} for size, e in ((0, 0.1), (0, 0.2), (3, 0.4), (3, 0.5))]
     with pytest.raises(KeyboardInterrupt):
         sweep(builder, grid, out=tmp_path / "table.csv")
-    gate.touch()
+    (tmp_path / "gate").touch()
     table = sweep(builder, grid, out=tmp_path / "table.csv")
     assert [row.status for row in table.rows] == ["failed", "failed", "optimal", "optimal"]
     assert begun(tmp_path)["0 0.1"] == 1
 
 
-def test_two_processes_do_not_write_one_journal(tmp_path: Path, stopped: Callable[[], Program[Any]]) -> None:
-    hold = (
-        "import sys\nfrom pmlopt.core.files import alone\n"
-        "with alone(sys.argv[1]):\n    print('held', flush=True)\n    sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", hold, str(tmp_path / "table.csv")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"held\n"
-        with pytest.raises(SweepError, match="another process is writing it"):
-            sweep(stopped, GRID, out=tmp_path / "table.csv")
-        assert other.stdin is not None
-        other.stdin.close()
+def test_two_writers_of_one_journal_are_refused(
+    tmp_path: Path, stopped: Callable[[], Program[Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with alone(tmp_path / "table.csv"), pytest.raises(SweepError, match="another process is writing it"):
+        sweep(stopped, GRID, out=tmp_path / "table.csv")
     sweep(stopped, GRID, out=tmp_path / "table.csv")
 
 
 def test_two_sweeps_of_one_name_that_start_together(tmp_path: Path, whole: Sweep) -> None:
     """One of them writes the table, with its own rows only; the other is told so, or that it is there."""
-    out = tmp_path / "table.csv"
+    out, together = tmp_path / "table.csv", threading.Barrier(2)
 
     def one(tolerance: float) -> Sweep | SweepError:
         together.wait()
@@ -258,16 +222,13 @@ def test_two_sweeps_of_one_name_that_start_together(tmp_path: Path, whole: Sweep
         except SweepError as error:
             return error
 
-    for tolerances in ((1e-7, 1e-6), (1e-6, 1e-7), (1e-7, 1e-7)):
-        together = threading.Barrier(2)
-        with ThreadPoolExecutor(2) as pool:
-            ends = list(pool.map(one, tolerances))
-        (table,) = [end for end in ends if isinstance(end, Sweep)]
-        (error,) = [end for end in ends if isinstance(end, SweepError)]
-        assert "another process is writing it" in str(error) or "is there already" in str(error)
-        assert but_seconds(table) == but_seconds(whole)
-        assert files(tmp_path) == {"table.csv"}
-        out.unlink()
+    with ThreadPoolExecutor(2) as pool:
+        ends = list(pool.map(one, (1e-7, 1e-6)))
+    (table,) = [end for end in ends if isinstance(end, Sweep)]
+    (error,) = [end for end in ends if isinstance(end, SweepError)]
+    assert "another process is writing it" in str(error) or "is there already" in str(error)
+    assert but_seconds(table) == but_seconds(whole)
+    assert files(tmp_path) == {"table.csv"}
 
 
 def test_tables_that_could_not_be_written_are_refused_before(tmp_path: Path) -> None:

@@ -1,9 +1,13 @@
-"""Sweeps: what they solve, and that where they run does not matter."""
+"""Sweeps: what they solve, that where they run does not matter, and the table and its files."""
 
 from __future__ import annotations
 
+import csv
 import importlib
+import io
+import json
 import logging
+import math
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
@@ -11,13 +15,15 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pyarrow.parquet
 import pytest
 from sweeps.builders import EPSILONS, GRID, but_seconds, deadly, faulty, plain, threads
 from threadpoolctl import threadpool_info
 
-from pmlopt import Mechanism, MutualInformation, solve, sweep
-from pmlopt.errors import InputError, SolverUnavailableError, SweepError, SweepStoppedError
-from pmlopt.sweeps import Sweep
+from pmlopt import Mechanism, MutualInformation, solve, sweep, verify_file
+from pmlopt.errors import FileFormatError, InputError, SolverUnavailableError, SweepError, SweepStoppedError
+from pmlopt.sweeps import Row, Sweep
 
 
 @pytest.fixture(scope="module")
@@ -44,17 +50,13 @@ def test_the_values_are_those_of_solve(table: Sweep) -> None:
     assert not table.failed
 
 
-def test_processes_give_the_same_table(table: Sweep, processes: Executor) -> None:
+@pytest.mark.filterwarnings("ignore")
+def test_processes_threads_and_dask_give_the_same_table(
+    table: Sweep, processes: Executor, tmp_path: Path
+) -> None:
     assert but_seconds(sweep(plain, GRID, processes)) == but_seconds(table)
-
-
-def test_threads_give_the_same_table(table: Sweep) -> None:
     with ThreadPoolExecutor(3) as threads:
         assert but_seconds(sweep(plain, GRID, threads)) == but_seconds(table)
-
-
-@pytest.mark.filterwarnings("ignore")
-def test_dask_gives_the_same_table(table: Sweep, tmp_path: Path) -> None:
     distributed = pytest.importorskip("distributed")
     options = {"processes": False, "dashboard_address": None, "silence_logs": logging.CRITICAL}
     with (
@@ -73,16 +75,15 @@ def test_linear_algebra_has_one_thread_in_every_worker(processes: Executor) -> N
     assert threadpool_info() == before
 
 
-def test_progress_is_told(tmp_path: Path) -> None:
+def test_progress_is_told() -> None:
     told: list[tuple[int, int]] = []
-    sweep(
-        partial(plain, 3), {"epsilon": EPSILONS[:3]}, progress=lambda done, total: told.append((done, total))
-    )
+    grid = {"epsilon": EPSILONS[:3]}
+    sweep(partial(plain, 3), grid, progress=lambda done, total: told.append((done, total)))
     assert told == [(0, 3), (1, 3), (2, 3), (3, 3)]
 
 
-def test_a_failed_point_is_a_row() -> None:
-    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS})
+def test_a_failed_point_is_a_row_and_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
+    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS}, mechanisms=tmp_path)
     assert [row.status for row in table.rows] == ["optimal", *["failed"] * 4, "optimal"]
     errors = [row.error for row in table.rows]
     assert errors[1] == "ValueError: no such file"
@@ -90,22 +91,15 @@ def test_a_failed_point_is_a_row() -> None:
     assert (errors[3] or "").startswith("InfeasibleError: ")
     assert errors[4] == "SystemExit: 1"
     assert table.failed == table.rows[1:5]
-    assert but_seconds(table)[5] == but_seconds(sweep(plain, {"size": [3], "epsilon": EPSILONS[5:]}))[0]
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["00000.json", "00005.json"]
+    alone = solve(plain(3, 0.1))
+    assert len(Mechanism.load(tmp_path / "00000.json").inputs) == 3
+    assert alone.value == table.rows[0].value
+    assert verify_file(tmp_path / "00000.json").holds
 
 
-def test_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
-    folder = tmp_path / "mechanisms"
-    table = sweep(faulty, {"size": [3], "epsilon": EPSILONS[:2]}, mechanisms=folder)
-    assert [file.name for file in folder.iterdir()] == ["00000.json"]
-    stored = Mechanism.load(folder / "00000.json")
-    gains: Any = plain(3, 0.1)
-    assert gains.prior.size == len(stored.inputs)
-    assert solve(plain(3, 0.1)).value == table.rows[0].value
-
-
-@pytest.mark.parametrize(
-    ("changes", "error", "said"),
-    [
+def test_what_no_point_could_be_solved_with() -> None:
+    cases: list[tuple[Any, type[Exception], str]] = [
         ({"builder": "plain"}, SweepError, "give a function"),
         ({"executor": 2}, SweepError, "the executor is 2"),
         ({"solver": "nothing"}, SolverUnavailableError, "'nothing' is not installed; there are: auto"),
@@ -113,11 +107,10 @@ def test_mechanisms_are_kept_with_their_certificates(tmp_path: Path) -> None:
         ({"tolerance": -1}, InputError, "the tolerance must be positive"),
         ({"time_limit": 0}, InputError, "the time limit must be"),
         ({"grid": {}}, SweepError, "empty"),
-    ],
-)
-def test_what_no_point_could_be_solved_with(changes: Any, error: type[Exception], said: str) -> None:
-    with pytest.raises(error, match=said):
-        sweep(**{"builder": plain, "grid": GRID, **changes})
+    ]
+    for changes, error, said in cases:
+        with pytest.raises(error, match=said):
+            sweep(**{"builder": plain, "grid": GRID, **changes})
 
 
 def test_builders_that_do_not_pickle_are_refused_at_once(processes: Executor) -> None:
@@ -162,7 +155,7 @@ def test_what_was_finished_when_the_executor_broke_is_kept(
     assert but_seconds(sweep(plain, GRID, out=out)) == but_seconds(table)
 
 
-def test_an_executor_that_never_starts_is_told(tmp_path: Path) -> None:
+def test_an_executor_that_never_starts_or_loses_a_worker() -> None:
     with pytest.raises(SweepError, match="__main__"):
         sweep(plain, GRID, Breaking(0, False))
     with ThreadPoolExecutor(1) as closed:
@@ -170,8 +163,6 @@ def test_an_executor_that_never_starts_is_told(tmp_path: Path) -> None:
     with pytest.raises(SweepError, match="after shutdown"):
         sweep(plain, GRID, closed)
 
-
-def test_a_worker_that_is_lost_costs_its_point_alone() -> None:
     class Losing(Breaking):
         def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
             if len(args) == 4 and args[1]["epsilon"] == 0.2:
@@ -180,7 +171,7 @@ def test_a_worker_that_is_lost_costs_its_point_alone() -> None:
                 return future
             return super().submit(fn, *args, **kwargs)
 
-    table = sweep(plain, {"size": [3], "epsilon": EPSILONS}, Losing(99, False))
+    table = sweep(plain, {"size": [3], "epsilon": EPSILONS}, Losing(99, False))  # it costs its point alone
     assert [row.status for row in table.rows] == ["optimal", "failed", *["optimal"] * 4]
     assert table.rows[1].error == "OSError: worker lost"
 
@@ -192,6 +183,50 @@ def test_a_single_process_finds_the_point_that_ends_it(tmp_path: Path) -> None:
         pytest.raises(SweepStoppedError, match="BrokenProcessPool"),
     ):
         sweep(deadly, {"size": [3], "epsilon": EPSILONS}, pool, out=out)
-    table = sweep(deadly, {"size": [3], "epsilon": EPSILONS}, out=out)
-    assert [row.status for row in table.rows] == ["optimal", "failed", *["optimal"] * 4]
-    assert (table.rows[1].error or "").startswith("BrokenProcessPool: ")
+    ended = sweep(deadly, {"size": [3], "epsilon": EPSILONS}, out=out)
+    assert [row.status for row in ended.rows] == ["optimal", "failed", *["optimal"] * 4]
+    assert (ended.rows[1].error or "").startswith("BrokenProcessPool: ")
+
+
+NUMBERS = (0.1 + 0.2, math.inf, 0.0, 0.5)
+
+
+@pytest.fixture
+def odd() -> Sweep:
+    rows = (
+        Row({"name": "a\rb", "n": 2**70, "x": 1}, "optimal", *NUMBERS, "highs", 3, True, 0.1),
+        Row({"name": "c,d", "n": 1, "x": 0.5}, "failed", seconds=0.2, error="ValueError: a, b"),
+    )
+    return Sweep(("name", "n", "x"), rows)
+
+
+def test_columns_are_arrays(odd: Sweep) -> None:
+    assert odd.column("value").tolist()[0] == 0.1 + 0.2
+    assert np.isnan(odd.column("value")[1])
+    assert np.isnan(odd.column("iterations")[1])
+    assert odd.column("warm_started").tolist() == [True, False]
+    assert odd.column("error").tolist() == ["", "ValueError: a, b"]
+    assert odd.column("x").tolist() == [1.0, 0.5]
+    assert odd.failed == (odd.rows[1],)
+    with pytest.raises(SweepError, match="no column 'y'; it has name, n, x, status"):
+        odd.column("y")
+
+
+def test_files_hold_every_digit(odd: Sweep, tmp_path: Path) -> None:
+    for ending in ("csv", "json", "parquet"):
+        odd.save(tmp_path / f"table.{ending}")
+    with (tmp_path / "table.csv").open(newline="") as stream:
+        first, second = csv.DictReader(stream)
+    assert float(first["value"]) == 0.1 + 0.2
+    assert (first["bound"], second["value"]) == ("inf", "")
+    assert (first["name"], second["name"], int(first["n"])) == ("a\rb", "c,d", 2**70)
+    stored = json.loads((tmp_path / "table.json").read_text())
+    assert stored == odd.to_dict()
+    assert (stored["rows"][0]["bound"], stored["rows"][0]["value"]) == (None, 0.1 + 0.2)
+    typed = pyarrow.parquet.read_table(io.BytesIO((tmp_path / "table.parquet").read_bytes()))
+    assert typed.column_names == list(odd.columns)
+    rows = typed.to_pylist()
+    assert (rows[0]["value"], rows[0]["bound"], rows[0]["n"]) == (0.1 + 0.2, math.inf, str(2**70))
+    assert (rows[1]["x"], rows[1]["value"], rows[0]["warm_started"]) == (0.5, None, True)
+    with pytest.raises(FileFormatError, match=r"\.csv, \.parquet, \.json"):
+        odd.save(tmp_path / "table.xlsx")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,14 +48,20 @@ def test_a_table_is_printed_and_written(counts: Path, tmp_path: Path) -> None:
     )
 
 
-def test_workers_give_the_same_table(counts: Path) -> None:
-    asked = (
-        "sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.3,0.9",
-        "--workers", 2, "--json",
-    )  # fmt: skip
-    for row, epsilon in zip(json.loads(run(*asked))["rows"], (0.3, 0.9), strict=True):
-        best = solve(design(PRIOR, PML(epsilon), ExpectedLoss(absolute)))
-        assert row["value"] == pytest.approx(best.value, abs=1e-9)
+def test_workers_give_the_same_table(counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("sweep", "--prior", counts, "--utility", "absolute", "--epsilon", "0.3,0.9", "--json")
+    handed: list[int] = []
+
+    @contextmanager
+    def threads(number: int) -> Iterator[Executor]:
+        handed.append(number)
+        with ThreadPoolExecutor(number) as pool:
+            yield pool
+
+    monkeypatch.setattr("pmlopt.cli.data._processes", threads)
+    alone, found = (json.loads(run(*asked, *more))["rows"] for more in ((), ("--workers", 2)))
+    assert handed == [2]
+    assert [row["value"] for row in found] == [row["value"] for row in alone]
 
 
 def test_a_problem_at_other_epsilons() -> None:
@@ -73,24 +82,17 @@ def test_a_point_that_fails_exits_with_3(counts: Path) -> None:
     assert "epsilon = 0.5: SolverError: no solver reached the tolerance" in text
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (["--epsilon", "1"], "give the prior"),
-        (["--epsilon", "1", "--prior", "counts.csv"], "give the utility"),
-        (["--epsilon", "0:1", "--prior", "counts.csv", "--utility", "hamming"], "START:STOP:COUNT"),
-        (["--epsilon", "1,-1", "--prior", "counts.csv", "--utility", "hamming"], "at least 0"),
-        (["wcu-example-1", "--epsilon", "1"], "no epsilon"),
-        (["adult-education-absolute", "--epsilon", "1", "--utility", "hamming"], "leave out"),
-        (["adult-education-absolute", "--epsilon", "1", "--radius", "0.1"], "leave out"),
-        (["nothing", "--epsilon", "1"], "no problem of that name"),
-    ],
-)
-def test_bad_input_exits_with_2(
-    counts: Path, monkeypatch: pytest.MonkeyPatch, options: list[str], said: str
-) -> None:
+def test_bad_input_exits_with_2(counts: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(counts.parent)
-    if said == "give the prior":
-        options = [*options, "--utility", "hamming"]
-    assert said in run("sweep", *options, code=2)
+    for options, said in (
+        ("--epsilon 1 --utility hamming", "give the prior"),
+        ("--epsilon 1 --prior counts.csv", "give the utility"),
+        ("--epsilon 0:1 --prior counts.csv --utility hamming", "START:STOP:COUNT"),
+        ("--epsilon 1,-1 --prior counts.csv --utility hamming", "at least 0"),
+        ("wcu-example-1 --epsilon 1", "no epsilon"),
+        ("adult-education-absolute --epsilon 1 --utility hamming", "leave out"),
+        ("adult-education-absolute --epsilon 1 --radius 0.1", "leave out"),
+        ("nothing --epsilon 1", "no problem of that name"),
+    ):
+        assert said in run("sweep", *options.split(), code=2)
     assert [file.name for file in counts.parent.iterdir()] == ["counts.csv"]

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from commands import run
-from saved_cases import CASES
+from saved_cases import solved
 
-from pmlopt import PML, ExpectedGain, ExpectedLoss, Prior, design, solve
+from pmlopt import PML, ExpectedGain, Prior, design, solve
 from pmlopt.errors import FileFormatError
 from pmlopt.programs.reports.baselines import baselines
 from pmlopt.verification import write_report
@@ -46,7 +46,7 @@ class Balanced(HTMLParser):
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_a_report_is_one_page_without_network(name: str, tmp_path: Path) -> None:
-    result = solve(CASES[name]())
+    result = solved(name)
     result.report(tmp_path / "promise.html")
     page = (tmp_path / "promise.html").read_text()
     parser = Balanced()
@@ -60,33 +60,30 @@ def test_a_report_is_one_page_without_network(name: str, tmp_path: Path) -> None
 
 
 def test_a_result_writes_its_own_report(tmp_path: Path) -> None:
-    result = solve(design([0.5, 0.3, 0.2], PML(0.5), ExpectedLoss(1 - np.eye(3))))
+    result = solved("pml")
+    result.save(tmp_path / "mechanism.json")
+    said = "everything else that the file says follows"  # the one claim that is about the file
     for name in ("promise.html", "promise.md"):
         result.report(tmp_path / name)
-        result.save(tmp_path / "mechanism.json")
         write_report(tmp_path / "mechanism.json", tmp_path / f"same-{name}")
-        own, of_file = ((tmp_path / one).read_text() for one in (name, f"same-{name}"))
-        said = "everything else that the file says follows"  # the one claim that is about the file
-        assert said in of_file
-        assert said not in own
+        assert said in (tmp_path / f"same-{name}").read_text()
+        assert said not in (tmp_path / name).read_text()
     with pytest.raises(FileFormatError):
         result.report(tmp_path / "promise.pdf")
 
 
-def test_the_command_writes_beside_the_file(tmp_path: Path) -> None:
-    solve(CASES["counts"]()).save(tmp_path / "result.json")
+def test_the_command_writes_beside_the_file_and_labels_cannot_write_into_it(tmp_path: Path) -> None:
+    prior = Prior([0.5, 0.5], ["<script>alert(1)</script>", "b|c"])
+    solve(design(prior, PML(0.2), ExpectedGain(np.eye(2)))).save(tmp_path / "result.json")
     assert "result.html" in run("report", tmp_path / "result.json")
     page = (tmp_path / "result.html").read_text()
     assert "randomized response" in page
+    assert "<script>" not in page
     (tmp_path / "matrix.csv").write_text(",x\na,1\n")
     run("report", tmp_path / "matrix.csv", code=2)
     run("report", tmp_path / "result.json", "-o", tmp_path / "page.pdf", code=2)
-
-
-def test_labels_cannot_write_into_the_page(tmp_path: Path) -> None:
-    prior = Prior([0.5, 0.5], ["<script>alert(1)</script>", "b|c"])
-    solve(design(prior, PML(0.2), ExpectedGain(np.eye(2)))).report(tmp_path / "page.html")
-    assert "<script>" not in (tmp_path / "page.html").read_text()
+    with pytest.raises(FileFormatError):
+        write_report(tmp_path / "nothing.json", tmp_path / "page.html")
 
 
 def test_baselines_are_what_they_are_called() -> None:
@@ -109,8 +106,3 @@ def test_a_limit_that_binds_nothing_is_told(tmp_path: Path) -> None:
     assert "The limit binds nothing" in said
     assert "Whoever sees the output a or b knows the true value with certainty." in said
     assert "expected loss: releasing nothing 0.5" in said
-
-
-def test_what_is_no_result_has_no_report(tmp_path: Path) -> None:
-    with pytest.raises(FileFormatError):
-        write_report(tmp_path / "nothing.json", tmp_path / "page.html")

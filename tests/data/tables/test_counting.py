@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import pandas
 import pytest
 from data.tables.tables_of_any_kind import csv_bytes, write_table
 from hypothesis import HealthCheck, given, settings
@@ -98,24 +99,22 @@ def test_ways_with_missing_cells_are_known() -> None:
             Prior.from_samples([1.0, cell], missing=typo)
         with pytest.raises(InputError, match="missing='typo' is not known"):
             column_counts({"a": [1.0, cell]}, "a", typo)
+    for missing in (None, float("nan"), pandas.NA, pandas.NaT):
+        values = ["a", missing, "b"]
+        with pytest.raises(PriorError, match="position 1 is missing"):
+            Prior.from_samples(values)
+        assert Prior.from_samples(values, "drop").labels == ("a", "b")
+        assert Prior.from_samples(values, "letter").labels == ("a", "b", "")
 
 
-# ---------------------------------------------------------------- priors of other libraries
-
-
-def test_a_mapping_of_probabilities_is_a_prior() -> None:
+def test_mappings_and_series_of_pandas_keep_their_letters() -> None:
     prior = Prior({"a": 0.25, "b": 0.75})
     assert (prior.labels, prior.probabilities.tolist()) == (("a", "b"), [0.25, 0.75])
     with pytest.raises(PriorError, match="labels already"):
         Prior({"a": 1.0}, ["b"])
-
-
-def test_a_pandas_series_keeps_its_index() -> None:
-    pandas = pytest.importorskip("pandas")
     assert Prior(pandas.Series([0.25, 0.75], index=["x", "y"])).labels == ("x", "y")
     assert Prior.from_counts(pandas.Series(["b", "a", "b"]).value_counts()).labels == ("b", "a")
-    plain = Prior(pandas.Series([0.25, 0.75]))
-    assert type(plain.labels).__name__ == "Positions"
+    assert type(Prior(pandas.Series([0.25, 0.75])).labels).__name__ == "Positions"
     two = pandas.MultiIndex.from_tuples([("a", 1), ("b", 2)])
     assert Prior.from_counts(pandas.Series([3, 1], index=two)).labels == (("a", 1), ("b", 2))
     frame = pandas.DataFrame({"letter": ["a", "b"], "n": [3, 1]})
@@ -125,39 +124,3 @@ def test_a_pandas_series_keeps_its_index() -> None:
             Prior.from_counts(bad)
     with pytest.raises(PriorError, match="position 1 is nan, a missing cell"):
         Prior.from_counts(pandas.Series(["b", None]).value_counts(dropna=False))
-
-
-def test_polars_and_arrow_counts_keep_their_letters() -> None:
-    polars, pyarrow = pytest.importorskip("polars"), pytest.importorskip("pyarrow")
-    column = ["b", "a", "b"]
-    found = [
-        Prior.from_counts(polars.Series("c", column).value_counts()),
-        Prior.from_counts(pyarrow.array(column).value_counts()),
-        Prior.from_samples(polars.Series(column)),
-        Prior.from_samples(pyarrow.array(column)),
-        Prior.from_samples(np.array(column)),
-    ]
-    for prior in found:
-        assert prior.counts is not None
-        assert dict(zip(prior.labels, prior.counts, strict=True)) == {"a": 1, "b": 2}
-    for gaps in (polars.Series("c", ["b", None]), pyarrow.array(["b", None])):
-        with pytest.raises(PriorError, match="is None, a missing cell"):
-            Prior.from_counts(gaps.value_counts())
-    table = polars.DataFrame({"ill": ["no", "yes"], "young": [3, 1], "old": [2, 4]})
-    for crosstab in (table, table.to_arrow(), table.to_pandas().set_index("ill")):
-        secret = Secret.from_counts(crosstab)
-        assert (secret.values, secret.labels, secret.prior.counts) == (
-            ("no", "yes"),
-            ("young", "old"),
-            (4, 6),
-        )
-
-
-@pytest.mark.parametrize("missing", [None, float("nan"), "NA", "NaT"])
-def test_missing_samples(missing: Any) -> None:
-    pandas = pytest.importorskip("pandas")
-    values = ["a", {"NA": pandas.NA, "NaT": pandas.NaT}.get(missing, missing) if missing else missing, "b"]
-    with pytest.raises(PriorError, match="position 1 is missing"):
-        Prior.from_samples(values)
-    assert Prior.from_samples(values, "drop").labels == ("a", "b")
-    assert Prior.from_samples(values, "letter").labels == ("a", "b", "")

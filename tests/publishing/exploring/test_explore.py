@@ -1,16 +1,22 @@
-"""What is explored: every number is that of the design, its certificate, or the measure that it names."""
+"""What is explored: every number is that of the design, and the page is one file that loads nothing."""
 
 from __future__ import annotations
 
+import base64
+import itertools
+import json
 import math
+import re
 import subprocess
 import sys
 from functools import cache, partial
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from commands import run_line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -20,6 +26,7 @@ from pmlopt import (
     PML,
     Chain,
     Ledger,
+    Mechanism,
     Prior,
     Secret,
     Stream,
@@ -30,10 +37,17 @@ from pmlopt import (
     sweep,
     utility,
 )
-from pmlopt.errors import InputError, PrivacyError, SweepError, UtilityError
+from pmlopt.errors import (
+    FileFormatError,
+    InputError,
+    MissingExtraError,
+    PrivacyError,
+    SweepError,
+    UtilityError,
+)
 from pmlopt.programs import best_guaranteed_utility
 from pmlopt.programs.reports.baselines import baselines
-from pmlopt.publishing.exploring import Curve, Exploration, Part, Point
+from pmlopt.publishing.exploring import Curve, Exploration, Part, Point, exploration
 from pmlopt.publishing.exploring.solved import Answers
 from pmlopt.releases.attributes import attribute_levels
 from pmlopt.releases.estimation import people_needed
@@ -52,27 +66,27 @@ def designs() -> Exploration:
 
 
 class TestDesigns:
-    def test_each_requirement_has_a_curve_of_its_designs(self) -> None:
+    def test_each_requirement_has_a_curve_of_its_designs_beside_the_values_of_a_report(self) -> None:
         curves = by_name(designs())
         assert list(curves) == ["PML", "LDP", "randomized response", "releasing nothing"]
-        for kind in (PML, LDP):
-            for point, level in zip(curves[kind.__name__].points, LEVELS, strict=True):
-                alone = solve(design(PRIOR, kind(level), "absolute"))
-                assert point.at == level
-                assert point.value == pytest.approx(alone.value, abs=1e-9)
-                assert point.bound is not None
-                assert point.bound <= alone.value + 1e-9
-                assert point.status == "optimal"
-
-    def test_what_it_is_compared_with_has_the_values_of_a_report(self) -> None:
-        curves = by_name(designs())
-        for k, level in enumerate(LEVELS):
-            certificate: Any = solve(design(PRIOR, PML(level), "absolute")).certificate
+        for name in ("PML", "randomized response", "releasing nothing"):
+            assert all(point.level is not None and point.level <= point.at for point in curves[name].points)
+        for kind, (k, level) in itertools.product((PML, LDP), enumerate(LEVELS)):
+            alone, point = solve(design(PRIOR, kind(level), "absolute")), curves[kind.__name__].points[k]
+            assert (point.at, point.status) == (level, "optimal")
+            assert point.value == pytest.approx(alone.value, abs=1e-9)
+            assert point.bound is not None
+            assert point.bound <= alone.value + 1e-9
+            certificate: Any = alone.certificate
             worth = baselines(certificate)
             assert worth is not None
-            assert curves["releasing nothing"].points[k].value == pytest.approx(worth.nothing, abs=1e-12)
-            assert curves["randomized response"].points[k].value == pytest.approx(worth.response, abs=1e-9)
-            assert curves["randomized response"].points[k].bound is None
+            if kind is PML:
+                nothing, response = (
+                    curves[name].points[k] for name in ("releasing nothing", "randomized response")
+                )
+                assert nothing.value == pytest.approx(worth.nothing, abs=1e-12)
+                assert response.value == pytest.approx(worth.response, abs=1e-9)
+                assert response.bound is None
 
     @settings(max_examples=10, deadline=None)
     @given(st.lists(st.integers(1, 50), min_size=2, max_size=5), st.floats(0.05, 1.5))
@@ -85,19 +99,11 @@ class TestDesigns:
         assert [leakage for leakage, _ in part.leakages] == pytest.approx(expected.tolist(), abs=1e-9)
         assert max(expected) <= level + 1e-9
 
-    def test_the_level_is_at_most_the_one_asked_for_in_every_curve_under_pml(self) -> None:
-        for name in ("PML", "randomized response", "releasing nothing"):
-            for point in by_name(designs())[name].points:
-                assert point.level is not None
-                assert point.level <= point.at
-
     def test_people_are_those_that_an_estimate_needs(self) -> None:
         found = explore([0.5, 0.5], "hamming", epsilon=[0.3], beside=(), half_width=0.05)
         (point,) = found.curves[0].points
         expected = people_needed([0.5, 0.5], point.parts[0].matrix, 0.05)
         assert dict(point.facts)["people for frequencies within 0.05"] == f"{expected:,}"
-
-    def test_too_few_outcomes_need_no_number_of_people(self) -> None:
         (point,) = explore(PRIOR, "absolute", epsilon=[0.05], beside=()).curves[0].points
         assert "cannot tell 4 letters apart" in dict(point.facts)["people for frequencies within 0.01"]
 
@@ -107,19 +113,18 @@ class TestDesigns:
         exec(f"{designs().before_python}\n{point.python}", names)
         assert names["result"].value == pytest.approx(point.value, abs=1e-9)  # type: ignore[attr-defined]
 
-    def test_the_command_gives_the_point_again(self, tmp_path: Path) -> None:
+    def test_the_command_gives_the_point_again(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         labels = ["it's", "50% \\n", "c,d"]
         found = explore(Prior([0.5, 0.3, 0.2], labels), "hamming", epsilon=[0.4], beside=())
         (point,) = found.curves[0].points
-        line = point.command.replace("pmlopt ", f"{sys.executable} -m pmlopt ", 1)
-        subprocess.run(
-            ["sh", "-euc", f"{found.before_command}\n{line}"], cwd=tmp_path, check=True, capture_output=True
-        )
+        monkeypatch.chdir(tmp_path)
+        subprocess.run(["sh", "-euc", found.before_command], check=True)
+        run_line(point.command.removeprefix("pmlopt "))
         again = pmlopt.load(tmp_path / "mechanism.json")
         assert again.value == pytest.approx(point.value, abs=1e-9)
         assert again.mechanism.inputs == tuple(labels)
 
-    def test_left_out_levels_end_where_pml_asks_for_nothing(self) -> None:
+    def test_left_out_levels_end_where_pml_asks_for_nothing(self, monkeypatch: pytest.MonkeyPatch) -> None:
         found = explore([0.5, 0.5], "hamming", beside=())
         ats = [point.at for point in found.curves[0].points]
         assert len(ats) == 40
@@ -139,11 +144,13 @@ class TestDesigns:
         assert [point.at for point in found.curves[0].points] == [0.2]
         assert "1 of 2 points could not be solved" in found.failures[0]
 
-    def test_a_secret_is_what_the_level_is_about(self) -> None:
+    def test_a_secret_is_what_the_level_is_about_and_has_no_command(self) -> None:
         secret = Secret([[0.2, 0.1, 0.1], [0.1, 0.2, 0.3]])
-        found = explore(secret, "hamming", epsilon=[0.2])
+        (point,) = explore(secret, "hamming", epsilon=[0.2], beside=()).curves[0].points
         alone = solve(design(secret.prior, PML(0.2, about=secret), "hamming"))
-        assert found.curves[0].points[0].value == pytest.approx(alone.value, abs=1e-9)
+        assert point.value == pytest.approx(alone.value, abs=1e-9)
+        assert point.command == ""
+        assert "privacy(0.2)" in point.python
 
 
 class TestSweeps:
@@ -159,15 +166,14 @@ class TestSweeps:
         assert with_folder.curves[0].points[0].parts
         assert not alone.curves[0].points[0].parts
 
-    def test_the_folder_of_another_sweep_is_refused(self, tmp_path: Path) -> None:
+    def test_other_folders_and_sweeps_without_an_answer_are_refused(self, tmp_path: Path) -> None:
         sweep(self.guessing, {"epsilon": [0.3]}, mechanisms=tmp_path)
         with pytest.raises(SweepError, match="not the mechanism of row 0"):
             explore(sweep(self.guessing, {"epsilon": [0.6]}), tmp_path)
-
-    def test_nothing_solved_is_refused(self) -> None:
-        table = sweep(self.guessing, {"epsilon": [-1.0]})
         with pytest.raises(SweepError, match="nothing to explore"):
-            explore(table)
+            explore(sweep(self.guessing, {"epsilon": [-1.0]}))
+        table = sweep(self.guessing, {"epsilon": [-1.0, 0.4]})
+        assert len(list(Answers.read(table, None).solved)) == 1
 
     def test_programs_of_records_and_of_worst_cases(self) -> None:
         parity = queries.ModularSum(3, 2)
@@ -183,10 +189,6 @@ class TestSweeps:
         assert lone.better == "less"
         assert [p.value for p in lone.curves[0].points] == [solve(worst(epsilon=e)).value for e in LEVELS]
 
-    def test_failed_rows_are_left_out(self) -> None:
-        table = sweep(self.guessing, {"epsilon": [-1.0, 0.4]})
-        assert len(list(Answers.read(table, None).solved)) == 1
-
 
 class TestAccounts:
     def test_two_columns_are_measured_together(self) -> None:
@@ -198,14 +200,11 @@ class TestAccounts:
             for part, level in zip(point.parts, (point.at, 1.0 - point.at), strict=True):
                 assert max(leakage for leakage, _ in part.leakages) <= level + 1e-9
 
-    def test_independent_columns_add_up(self) -> None:
+    def test_independent_columns_add_up_and_some_splits_are_refused(self) -> None:
         joint = Secret(np.outer([0.5, 0.5], [0.4, 0.6]))
         for point in explore(joint, "hamming", total=0.4, count=3).curves[0].points:
             alone = [max(leakage for leakage, _ in part.leakages) for part in point.parts]
             assert point.value == pytest.approx(sum(alone), abs=1e-9)
-
-    def test_columns_that_cannot_be_split_are_refused(self) -> None:
-        joint = Secret([[0.25, 0.25], [0.25, 0.25]])
         with pytest.raises(PrivacyError, match="above 0"):
             explore(joint, "hamming", total=0.0)
         with pytest.raises(InputError, match="two splits"):
@@ -274,13 +273,6 @@ def test_changes_are_outcomes_that_come_go_merge_and_part() -> None:
     ]
 
 
-def test_a_requirement_with_more_than_a_level_has_no_command_without_it() -> None:
-    secret = Secret([[0.2, 0.1, 0.1], [0.1, 0.2, 0.3]])
-    (point,) = explore(secret, "hamming", epsilon=[0.2], beside=()).curves[0].points
-    assert point.command == ""
-    assert "privacy(0.2)" in point.python
-
-
 def test_what_is_copied_of_accounts_and_builders_runs() -> None:
     joint = Secret([[0.3, 0.1, 0.1], [0.05, 0.15, 0.3]])
     ledger = Ledger([0.5, 0.3, 0.2], people=3, total=1.0)
@@ -303,3 +295,83 @@ def test_what_is_copied_of_accounts_and_builders_runs() -> None:
         found["other"].value, abs=1e-5
     )
     assert found["result"].value == pytest.approx(program.curves[0].points[-1].value, abs=1e-9)
+
+
+pytest.importorskip("vl_convert")
+
+
+def data_of(page: str) -> Any:
+    """The data of a page, as its script reads them."""
+    found = re.search(r"<script type='application/json' id='data'>(.*?)</script>", page, re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def noisy(letters: int, count: int) -> Exploration:
+    """Points whose matrices have no zeros: the largest that a page can have."""
+    rng = np.random.default_rng(0)
+    prior = Prior(rng.dirichlet(np.ones(letters)), [f"letter {k}" for k in range(letters)])
+    mechanisms = [Mechanism(rng.dirichlet(np.ones(letters), letters), prior.labels) for _ in range(count)]
+    points = [Point(float(k), 1.0, parts=(Part.of("", one, prior),)) for k, one in enumerate(mechanisms)]
+    return Exploration("t", "a", "h", tuple(Curve(f"c{k}", tuple(points[k::3])) for k in range(3)))
+
+
+def test_sixteen_letters_and_forty_levels_of_three_requirements_are_within_their_size() -> None:
+    assert len(noisy(16, 120).html.encode()) <= 1_500_000
+
+
+def test_of_too_many_entries_some_are_left_out_and_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exploration, "MOST_ENTRIES", 16 * 16 * 4)
+    kept = [p["parts"][0]["matrix"] for c in data_of(noisy(16, 12).html)["curves"] for p in c["points"]]
+    assert 0 < sum(matrix is not None for matrix in kept) <= 6
+    assert "left out" in noisy(16, 1).html
+
+
+def test_the_largest_budget_is_within_six_megabytes() -> None:
+    whole = len(base64.b64encode(bytes(4 * exploration.MOST_ENTRIES)))
+    assert whole + len(exploration.vega()) < 5_500_000
+
+
+def test_labels_stay_text() -> None:
+    labels = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "'\"&amp;", "a\nb"]
+    found = explore(Prior([0.4, 0.3, 0.2, 0.1], labels), "hamming", epsilon=[0.3], title=labels[1])
+    shared = data_of(found.html)["shared"]
+    assert [*labels[:3], "a\\nb"] in shared
+    tags: list[str] = []
+    parser = HTMLParser()
+    parser.handle_starttag = lambda tag, attrs: tags.append(tag)  # type: ignore[method-assign]
+    parser.feed(found.html)
+    assert "img" not in tags
+    assert tags.count("script") == 3
+
+
+def test_the_page_loads_nothing() -> None:
+    page = noisy(3, 3).html
+    assert "default-src 'none'" in page
+    own = page.replace(exploration.vega(), "")
+    assert not re.search(r"https?://|<(?:link|iframe|img|script)[^>]*\b(?:src|href)=", own, re.IGNORECASE)
+
+
+def test_matrices_come_back_to_seven_digits() -> None:
+    found = noisy(5, 3)
+    data = data_of(found.html)
+    part = data["curves"][0]["points"][0]["parts"][0]
+    read = np.frombuffer(base64.b64decode(part["matrix"]), "<f4").reshape(5, 5)
+    assert read == pytest.approx(found.curves[0].points[0].parts[0].matrix, rel=1e-6)
+    assert data["shared"][part["inputs"]] == [f"letter {k}" for k in range(5)]
+
+
+def test_it_is_written_whole_and_shown_in_a_frame(tmp_path: Path) -> None:
+    found = noisy(3, 3)
+    found.save(tmp_path / "page.html")
+    assert (tmp_path / "page.html").read_text("utf-8") == found.html
+    assert found._repr_html_().startswith("<iframe title='t'")
+    assert "<script" not in found._repr_html_()
+    with pytest.raises(FileFormatError):
+        found.save(tmp_path / "page.pdf")
+
+
+def test_the_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
+    with pytest.raises(MissingExtraError, match=r"pmlopt\[explore\]"):
+        exploration.vega.__wrapped__()

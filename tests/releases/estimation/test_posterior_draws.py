@@ -12,7 +12,7 @@ from pmlopt.errors import InputError, MechanismError
 from pmlopt.model.closed_forms import randomized_response
 
 
-@pytest.mark.parametrize("people", [None, 2.0, 100.0])
+@pytest.mark.parametrize("people", [None, 100.0])
 def test_of_data_in_clear_it_is_the_dirichlet_law(people: float | None) -> None:
     counts, prior = np.array([50, 9, 1, 0]), [0.4, 0.3, 0.2, 0.1]
     found = estimate(np.eye(4), counts, confidence=0.9).posterior(prior, people)
@@ -27,7 +27,7 @@ def test_of_data_in_clear_it_is_the_dirichlet_law(people: float | None) -> None:
     assert held == pytest.approx(np.full(4, 0.9), abs=4 * np.sqrt(0.9 * 0.1 / 400))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 2.0])
+@pytest.mark.parametrize("epsilon", [0.3])
 def test_of_randomized_response_it_is_a_sum_over_a_grid(epsilon: float) -> None:
     matrix, counts, weights = (
         randomized_response(3, epsilon).matrix,

@@ -26,9 +26,9 @@ def true_level(prior: Prior, matrix: np.ndarray, measure: Measure) -> float:
     return leakage_level(prior, mechanism) if measure == "pml" else ldp_level(mechanism)
 
 
-@pytest.mark.parametrize("measure", ["pml", "ldp"])
-def test_the_interval_holds_the_level_with_its_confidence(measure: Measure) -> None:
-    draws, level = 4, true_level(PRIOR, BOX, measure)
+@pytest.mark.parametrize(("measure", "draws"), [("pml", 3), ("ldp", 2)])
+def test_the_interval_holds_the_level_with_its_confidence(measure: Measure, draws: int) -> None:
+    level = true_level(PRIOR, BOX, measure)
     covered = 0.0
     for seen in product(range(draws + 1), repeat=2):
         found = level_from_samples(PRIOR, [[k, draws - k] for k in seen], 0.6, measure)
@@ -54,7 +54,7 @@ def test_both_ends_are_near_the_level_with_many_samples(measure: Measure) -> Non
 @pytest.mark.parametrize("end", [1, -1])
 def test_the_bound_of_a_cell_is_the_extreme_over_its_set(end: Literal[1, -1]) -> None:
     rng = np.random.default_rng(5)
-    for _ in range(6):
+    for _ in range(3):
         p = rng.dirichlet(np.ones(3))
         seen = rng.integers(1, 200, 3).astype(float)
         test = _CellTest(p, np.stack([seen, 200 - seen], axis=1), "pml")
@@ -73,10 +73,10 @@ def test_the_bound_of_a_cell_is_the_extreme_over_its_set(end: Literal[1, -1]) ->
 @pytest.mark.parametrize("measure", ["pml", "ldp"])
 def test_the_ends_are_those_of_all_cells(measure: Measure) -> None:
     rng = np.random.default_rng(6)
-    drawn = rng.integers(0, 40, (3, 2)).astype(float) + np.array([[1.0, 0.0]])
-    test = _CellTest(rng.dirichlet(np.ones(3)), drawn, measure)
+    drawn = rng.integers(0, 40, (2, 2)).astype(float) + np.array([[1.0, 0.0]])
+    test = _CellTest(rng.dirichlet(np.ones(2)), drawn, measure)
     for end, tail in ((1, 0.01), (-1, 0.05)):
-        pairs = product(range(3), range(3) if measure == "ldp" else [-1], range(2))
+        pairs = product(range(2), range(2) if measure == "ldp" else [-1], range(2))
         one_by_one = max(
             test.end(x, other, y, tail, 1 if end == 1 else -1) for x, other, y in pairs if x != other
         )
@@ -90,21 +90,23 @@ def test_a_claim_that_is_broken_by_a_fifth_of_a_nat_is_caught(measure: Measure) 
     claim = true_level(prior, matrix, measure) - 0.2
     needed = samples_to_refute(prior, matrix, claim, 0.95, 0.95, measure)
     rng, caught = np.random.default_rng(11), 0
-    for _ in range(25):
+    for _ in range(8):
         counts = [rng.multinomial(needed, row) for row in matrix]
         caught += level_from_samples(prior, counts, 0.95, measure).refutes(claim)
-    assert caught >= 19  # fewer happen with probability 2e-4 at a power of 0.95
+    assert caught >= 5  # fewer happen with probability 4e-4 at a power of 0.95
     honest = [rng.multinomial(needed, row) for row in matrix]
     assert not level_from_samples(prior, honest, 0.95, measure).refutes(claim + 0.21)
 
 
 def test_what_was_never_drawn_may_tell_everything() -> None:
-    counts = {"a": {"x": 900, "y": 100}, "b": {"x": 500, "y": 500, "z": 0}}
-    found = level_from_samples(PRIOR, counts)
+    found = level_from_samples(PRIOR, {"a": {"x": 900, "y": 100}, "b": {"x": 500, "y": 500, "z": 0}})
     assert found.upper == pytest.approx(PRIOR.max_leakage)
-    assert (found.letter, found.output) == ("b", "y")
-    assert math.isinf(level_from_samples(PRIOR, counts, measure="ldp").upper)
-    assert found.samples == (1_000, 1_000)
+    assert (found.letter, found.output, found.samples) == ("b", "y", (1_000, 1_000))
+    assert math.isinf(level_from_samples(PRIOR, [[9, 1, 0], [5, 5, 0]], measure="ldp").upper)
+    with pytest.raises(PrivacyError, match="keeps its claim"):
+        samples_to_refute(PRIOR, BOX, 2.0)
+    with pytest.raises(InputError, match="power is 0"):
+        samples_to_refute(PRIOR, BOX, 0.1, power=0.0)
 
 
 @pytest.mark.parametrize(
@@ -124,10 +126,3 @@ def test_bad_samples_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         level_from_samples(PRIOR, counts, **options)  # type: ignore[arg-type]
-
-
-def test_a_plan_needs_a_broken_claim() -> None:
-    with pytest.raises(PrivacyError, match="keeps its claim"):
-        samples_to_refute(PRIOR, BOX, 2.0)
-    with pytest.raises(InputError, match="power is 0"):
-        samples_to_refute(PRIOR, BOX, 0.1, power=0.0)

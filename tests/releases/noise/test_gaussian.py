@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from decimal import Context, Decimal, localcontext
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +16,6 @@ from scipy.optimize import brentq, minimize_scalar
 from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 
-from pmlopt import Prior
 from pmlopt.releases.noise import BinaryGaussian, plocal_failure, plocal_scale
 
 SHARES = st.one_of(st.sampled_from([1e-6, 0.01, 0.25, 0.5]), st.floats(0.01, 0.5))
@@ -27,14 +26,6 @@ def leakage_at(y: float, second: float, sigma: float) -> float:
     """`log max_x f(y|x) / f(y)` from logarithms of the density."""
     logs = -((y - np.array([-1.0, 1.0])) ** 2) / (2 * sigma**2)
     return float(logs.max() - logsumexp(logs, b=[1 - second, second]))
-
-
-def leakage_in_digits(y: float, second: float, sigma: float) -> float:
-    """The same where the logarithms are large."""
-    with localcontext(Context(prec=80, Emax=10**6, Emin=-(10**6))):
-        logs = [-((Decimal(y) - x) ** 2) / (2 * Decimal(sigma) ** 2) for x in (-1, 1)]
-        low, high = ((log - max(logs)).exp() for log in logs)
-        return float(-((1 - Decimal(second)) * low + Decimal(second) * high).ln())
 
 
 def integrated(second: float, sigma: float, epsilon: float) -> float:
@@ -73,25 +64,31 @@ def closed(second: FloatArray, sigma: float, epsilon: float) -> FloatArray:
 
 
 def searched(interval: tuple[float, float], sigma: float, epsilon: float) -> float:
-    """The largest over an interval: a dense grid, and a local search in the best cells of it."""
+    """The largest over an interval, near the letters as likely as e^-epsilon, where it may jump."""
     steps, edge = np.geomspace(1e-17, 1e-2, 200), math.exp(-epsilon)
-    # a letter as likely as e^-epsilon leaks epsilon: the probability may jump there
-    grid = np.concatenate([np.linspace(*interval, 20_001), edge - steps, 1 - edge + steps, [0.5]])
+    near = np.concatenate([np.linspace(*interval, 20_001), edge - steps, 1 - edge + steps, [0.5]])
+    return largest(lambda q: closed(q, sigma, epsilon), near, interval)
+
+
+def largest(
+    failure: Callable[[FloatArray], FloatArray], grid: FloatArray, interval: tuple[float, float]
+) -> float:
+    """The largest value on a grid within an interval, with a local search in its best cells."""
     grid = np.unique(np.clip(grid, *interval))
-    values = closed(grid, sigma, epsilon)
+    values = failure(grid)
     best = float(values.max())
     for at in np.argsort(values)[-3:]:
-        low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
+        ends = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
         found = minimize_scalar(
-            lambda q: -float(closed(np.array([q]), sigma, epsilon)[0]),
-            bounds=(low, high), method="bounded", options={"xatol": 1e-13},
+            lambda q: -float(failure(np.array([q]))[0]),
+            bounds=ends, method="bounded", options={"xatol": 1e-14},
         )  # fmt: skip
         best = max(best, -float(found.fun))
     return best
 
 
 class TestFailure:
-    @settings(max_examples=30, deadline=None)
+    @settings(max_examples=20, deadline=None)
     @given(SHARES, SIGMAS, st.floats(0.02, 3.0), st.booleans())
     def test_of_one_prior_it_is_the_integral(
         self, share: float, sigma: float, epsilon: float, swap: bool
@@ -103,7 +100,7 @@ class TestFailure:
         assert found == pytest.approx(integrated(second, sigma, epsilon), abs=1e-10)
         assert found == pytest.approx(float(closed(np.array([second]), sigma, epsilon)[0]), abs=1e-12)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=15, deadline=None)
     @given(SHARES, st.floats(1.0, 6.0), st.floats(0.3, 3.0), st.floats(0.001, 2.0), st.integers(0, 2**32 - 1))
     def test_over_a_ball_it_is_the_supremum(
         self, share: float, sigma: float, epsilon: float, radius: float, seed: int
@@ -134,15 +131,13 @@ class TestFailure:
         best = searched(noise.interval, sigma, epsilon)
         assert best - 1e-14 <= found <= min(1.0, best + 2e-11)
 
-    @pytest.mark.parametrize("sigma", [0.0, 0.1, 1.5, 30.0])
-    @pytest.mark.parametrize("share", [0.5, 0.3, 0.01])
-    def test_nothing_leaks_more_than_the_largest_leakage(self, share: float, sigma: float) -> None:
-        noise = BinaryGaussian([share, 1 - share], sigma)
-        assert noise.failure_probability(noise.prior.max_leakage + 1e-12) == 0.0
-        assert noise.failure_probability(40.0) == 0.0
-        assert noise.failure_probability(800.0) == 0.0
-        near = BinaryGaussian([share, 1 - share], sigma, share)  # no prior rarer than share / 2
-        assert near.failure_probability(-math.log(share / 2) + 1e-12) == 0.0
+    def test_nothing_leaks_more_than_the_largest_leakage(self) -> None:
+        for sigma, share in itertools.product((0.0, 0.1, 1.5, 30.0), (0.5, 0.3, 0.01)):
+            noise = BinaryGaussian([share, 1 - share], sigma)
+            for epsilon in (noise.prior.max_leakage + 1e-12, 40.0, 800.0):
+                assert noise.failure_probability(epsilon) == 0.0
+            near = BinaryGaussian([share, 1 - share], sigma, share)  # no prior rarer than share / 2
+            assert near.failure_probability(-math.log(share / 2) + 1e-12) == 0.0
 
     def test_without_noise_it_is_the_mass_of_the_rare_letters(self) -> None:
         noise = BinaryGaussian([0.3, 0.7], 0.0)
@@ -215,42 +210,6 @@ class TestCalibrate:
         later = noise.scale * np.linspace(1.0, 3.0, 600) + np.linspace(0.0, 12.0, 600)
         worst = max(BinaryGaussian(noise.prior, s).failure_probability(epsilon) for s in later)
         assert worst <= delta * (1 + 1e-9)
-
-
-class TestOutcomes:
-    @settings(max_examples=30, deadline=None)
-    @given(SHARES, st.floats(0.3, 20.0), st.integers(0, 2**32 - 1))
-    def test_leakage_is_the_ratio_of_densities(self, share: float, sigma: float, seed: int) -> None:
-        noise = BinaryGaussian([1 - share, share], sigma)
-        y = np.random.default_rng(seed).uniform(-4, 4, 30)
-        f = noise.density(y)
-        assert f == pytest.approx(np.stack([norm.pdf(y, -1, sigma), norm.pdf(y, 1, sigma)]), rel=1e-12)
-        assert noise.leakage(y) == pytest.approx(np.log(f.max(axis=0) / (noise.prior.pmf @ f)), abs=1e-9)
-        assert noise.log_ratio(y) == pytest.approx(np.log(f[1] / f[0]), abs=1e-9)
-
-    @pytest.mark.parametrize("sigma", [1e-3, 1.0, 1e3])
-    def test_far_outcomes_leak_the_logarithm_of_their_letter(self, sigma: float) -> None:
-        noise = BinaryGaussian([0.2, 0.8], sigma)
-        y = np.array([-1e8, -1e6, -1.0, 0.0, 1.0, 1e6, 1e8])
-        leaked = noise.leakage(y)  # a warning is an error
-        assert leaked == pytest.approx([leakage_in_digits(v, 0.8, sigma) for v in y.tolist()], abs=1e-12)
-        assert leaked[[0, -1]] == pytest.approx([math.log(5), math.log(1.25)], abs=1e-12)
-
-
-class TestSample:
-    NOISE = BinaryGaussian(Prior([0.25, 0.75], labels=["no", "yes"]), 1.5)
-
-    @pytest.mark.parametrize("label", ["no", "yes"])
-    def test_the_noise_is_gaussian(self, label: str) -> None:
-        """By the Dvoretzky-Kiefer-Wolfowitz inequality (Massart's constant) right code fails at 1e-6
-        of the seeds at most.
-        """
-        draws = 200_000
-        y = np.sort(self.NOISE.sample([label] * draws, seed=21))
-        law = ndtr((y - (1.0 if label == "yes" else -1.0)) / 1.5)
-        steps = np.arange(draws + 1) / draws
-        apart = max((steps[1:] - law).max(), (law - steps[:-1]).max())
-        assert apart <= math.sqrt(math.log(2 / 1e-6) / (2 * draws))
 
 
 class TestLocal:

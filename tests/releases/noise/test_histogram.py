@@ -11,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
+from releases.noise.test_what_all_noise_shares import check_law
 from scipy.special import logsumexp
+from scipy.stats import laplace
 from strategies import MODEST
 
 from pmlopt.errors import PrivacyError
@@ -121,31 +123,31 @@ class TestLevels:
         assert noise.loose_level == pytest.approx(noise.dp_level, rel=1e-14)
         assert LaplaceHistogram.calibrate(epsilon=2 / b).scale == pytest.approx(b, rel=1e-12)
 
-    def test_without_noise(self) -> None:
+    def test_without_noise_and_with_hardly_any(self) -> None:
         noise = LaplaceHistogram(0.0, 0.25)
         assert noise.level == pytest.approx(math.log(4), abs=1e-15)
         assert noise.loose_level == noise.dp_level == noise.composed_level(3) == math.inf
         assert noise.composed_level(1, released=0) == 0.0
         assert LaplaceHistogram(0.0).level == math.inf
+        for scale in (1e-3, 1e-150, 1e-200, 1e-300):
+            noise = LaplaceHistogram(scale, 0.25)
+            assert noise.level == pytest.approx(math.log(4), abs=1e-15)
+            assert noise.dp_level == 2 / scale
+            assert noise.loose_level >= noise.level
+            assert noise.composed_level(2) > 0
 
-    @pytest.mark.parametrize("scale", [1e-3, 1e-150, 1e-200, 1e-300])
-    def test_hardly_any_noise(self, scale: float) -> None:
-        noise = LaplaceHistogram(scale, 0.25)
-        assert noise.level == pytest.approx(math.log(4), abs=1e-15)
-        assert noise.dp_level == 2 / scale
-        assert noise.loose_level >= noise.level
-        assert noise.composed_level(2) > 0
-
-    @given(st.floats(0.0, 0.5), st.floats(1e-3, 0.99))
+    @given(st.floats(0.0, 0.5), st.floats(1e-3, 0.99), st.sampled_from([2.0, 0.01, 1.0, 7.3]))
     @MODEST
-    def test_calibrated(self, alpha: float, part: float) -> None:
+    def test_calibrated(self, alpha: float, part: float, sensitivity: float) -> None:
         epsilon = part * min(-math.log(alpha) if alpha else 5.0, 5.0)
-        noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha)
-        assert noise.scale == laplace_scale(epsilon, alpha)
+        noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha, sensitivity=sensitivity)
+        assert noise.scale == pytest.approx(laplace_scale(epsilon, alpha) * sensitivity / 2, rel=1e-12)
         assert noise.min_mass == alpha
         assert noise.level <= epsilon
         assert noise.level == pytest.approx(epsilon, rel=1e-12)
-        assert noise.scale <= 2 / epsilon * (1 + 1e-14)
+        assert noise.scale <= sensitivity / epsilon * (1 + 1e-14)
+        assert noise.dp_level == sensitivity / noise.scale
+        assert noise.loose_level >= noise.level * (1 - 1e-13)
 
 
 class TestComposition:
@@ -171,17 +173,6 @@ class TestComposition:
         assert exact == pytest.approx(laplace_level(2 * scale, rare), abs=1e-9)
         assert one.level <= LaplaceHistogram(scale, alpha).composed_level(2, released=1) + 1e-12
 
-    @given(st.floats(0.01, 10.0), st.floats(0.0, 0.5), st.floats(0.05, 5.0))
-    @MODEST
-    def test_calibrated_to_any_sensitivity(self, sensitivity: float, alpha: float, epsilon: float) -> None:
-        noise = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha, sensitivity=sensitivity)
-        plain = LaplaceHistogram.calibrate(epsilon=epsilon, min_mass=alpha)
-        assert noise.level <= epsilon
-        assert noise.scale == pytest.approx(plain.scale * sensitivity / 2, rel=1e-12)
-        if noise.scale:
-            assert noise.dp_level == sensitivity / noise.scale
-            assert noise.loose_level >= noise.level * (1 - 1e-13)
-
     def test_one_count_has_its_own_sensitivity(self) -> None:
         noise = LaplaceHistogram(1.0, 0.1, sensitivity=1)
         assert noise.release([5], 1).shape == (1,)
@@ -201,14 +192,22 @@ class TestComposition:
 class TestRelease:
     NOISE = LaplaceHistogram(2.0, 0.1)
 
-    @pytest.mark.parametrize("shape", [(1,), (4,), (3, 4), (2, 3, 4)])
-    def test_shapes(self, shape: tuple[int, ...]) -> None:
-        counts = np.random.default_rng(0).integers(0, 50, shape)
-        released = self.NOISE.release(counts, 1)
-        assert released.shape == shape
-        assert released.dtype == np.float64
-        bare = self.NOISE.release(counts, 1, clip=False, round_to_whole=False) - counts
-        assert len(np.unique(bare)) == counts.size  # every count has noise of its own
+    def test_shapes_and_seeds(self) -> None:
+        for shape in ((1,), (4,), (3, 4), (2, 3, 4)):
+            counts = np.random.default_rng(0).integers(0, 50, shape)
+            released = self.NOISE.release(counts, 1)
+            assert released.shape == shape
+            assert released.dtype == np.float64
+            bare = self.NOISE.release(counts, 1, clip=False, round_to_whole=False) - counts
+            assert len(np.unique(bare)) == counts.size  # every count has noise of its own
+
+        def release(seed: int | np.random.Generator | None) -> tuple[float, ...]:
+            return tuple(self.NOISE.release([5, 6, 7], seed, clip=False, round_to_whole=False))
+
+        assert release(3) == release(np.random.default_rng(3)) != release(4)
+        assert release(None) != release(None)
+        going = np.random.default_rng(3)
+        assert release(going) != release(going)
 
     def test_clipping_and_rounding_come_after_the_noise(self) -> None:
         counts = np.array([0, 1, 2, 3, 100])
@@ -226,32 +225,20 @@ class TestRelease:
             assert not np.signbit(released[released == 0]).any()
         assert np.array_equal(self.NOISE.release(**ask), both[5])  # type: ignore[arg-type]
 
-    def test_seeds(self) -> None:
-        def release(seed: int | np.random.Generator | None) -> tuple[float, ...]:
-            return tuple(self.NOISE.release([5, 6, 7], seed, clip=False, round_to_whole=False))
-
-        assert release(3) == release(3) == release(np.random.default_rng(3))
-        assert release(3) != release(4)
-        assert release(None) != release(None)
-        going = np.random.default_rng(3)
-        assert release(going) != release(going)
-
-    @pytest.mark.parametrize("options", [{}, {"clip": False}, {"round_to_whole": False}])
-    def test_without_noise_they_are_the_counts(self, options: dict[str, bool]) -> None:
+    def test_without_noise_they_are_the_counts(self) -> None:
         counts = np.array([[3, 0], [7, 2**40]])
-        released = LaplaceHistogram(0.0, 0.5).release(counts, **options)
-        assert np.array_equal(released, counts)
-        released[:] = 0  # a copy
-        assert counts[0, 0] == 3
+        for options in ({}, {"clip": False}, {"round_to_whole": False}):
+            released = LaplaceHistogram(0.0, 0.5).release(counts, **options)
+            assert np.array_equal(released, counts)
+            released[:] = 0  # a copy
+            assert counts[0, 0] == 3
 
-    @pytest.mark.parametrize(
-        "counts",
-        [[-1, 2], [0.5, 1], [math.nan, 1], [math.inf, 1], [], ["a", "b"], [True, False], [[1, 2], [3]], None],
-    )
     @pytest.mark.parametrize("scale", [0.0, 2.0])
-    def test_what_are_no_counts(self, counts: Any, scale: float) -> None:
-        with pytest.raises(PrivacyError):
-            LaplaceHistogram(scale, 0.1).release(counts, 1)
+    def test_what_are_no_counts(self, scale: float) -> None:
+        none: Any = [[-1, 2], [0.5, 1], [math.nan, 1], [math.inf, 1], [], ["a", "b"], [True, False], None]
+        for counts in (*none, [[1, 2], [3]]):
+            with pytest.raises(PrivacyError):
+                LaplaceHistogram(scale, 0.1).release(counts, 1)
 
     @pytest.mark.parametrize("scale", [0.0, 2.0])
     def test_more_classes_than_the_mass_allows(self, scale: float) -> None:
@@ -266,13 +253,5 @@ class TestRelease:
                 LaplaceHistogram(scale, 1 / k + 1e-9).release(np.ones(k), 1)
 
     def test_the_noise_is_laplace(self) -> None:
-        """By the Dvoretzky-Kiefer-Wolfowitz inequality (Massart's constant) right code fails at 1e-6
-        of the seeds at most.
-        """
-        draws, b = 200_000, 2.0
-        noisy = self.NOISE.release(np.full((draws // 4, 4), 50), 12, clip=False, round_to_whole=False)
-        t = np.sort((noisy.ravel() - 50) / b)
-        law = np.where(t < 0, np.exp(-np.abs(t)) / 2, 1 - np.exp(-np.abs(t)) / 2)
-        steps = np.arange(draws + 1) / draws
-        apart = max((steps[1:] - law).max(), (law - steps[:-1]).max())
-        assert apart <= math.sqrt(math.log(2 / 1e-6) / (2 * draws))
+        noisy = self.NOISE.release(np.full((25_000, 4), 50), 12, clip=False, round_to_whole=False)
+        check_law(noisy.ravel(), laplace(50, 2.0).cdf)

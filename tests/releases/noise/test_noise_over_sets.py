@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from scipy.optimize import minimize_scalar
+from releases.noise.test_gaussian import largest
 from scipy.special import ndtr
 
 from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior, confidence_ball, confidence_box
@@ -45,20 +45,9 @@ def laplace_failure(second: float, scale: float, epsilon: float) -> float:
 def searched(interval: tuple[float, float], scale: float, epsilon: float) -> float:
     """The largest over an interval: a grid, both sides of the jumps, and a local search in the best cells."""
     down, drop = math.exp(-epsilon), math.exp(-2 / scale)
-    jump = (down - drop) / (1 - drop)
-    steps = np.geomspace(1e-15, 1e-2, 30)
-    grid = np.concatenate([np.linspace(*interval, 51), jump - steps, 1 - jump + steps])
-    grid = np.unique(np.clip(grid, *interval))
-    values = np.array([laplace_failure(q, scale, epsilon) for q in grid.tolist()])
-    best = float(values.max())
-    for at in np.argsort(values)[-2:]:
-        ends = float(grid[max(at - 1, 0)]), float(grid[min(at + 1, len(grid) - 1)])
-        found = minimize_scalar(
-            lambda q: -laplace_failure(float(q), scale, epsilon),
-            bounds=ends, method="bounded", options={"xatol": 1e-14},
-        )  # fmt: skip
-        best = max(best, -float(found.fun))
-    return best
+    jump, steps = (down - drop) / (1 - drop), np.geomspace(1e-15, 1e-2, 30)
+    near = np.concatenate([np.linspace(*interval, 51), jump - steps, 1 - jump + steps])
+    return largest(np.vectorize(lambda q: laplace_failure(float(q), scale, epsilon)), near, interval)
 
 
 class TestEnds:
@@ -81,25 +70,18 @@ class TestEnds:
             assert high == pytest.approx(float(most), rel=4e-16, abs=0)
 
     @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize(
-        ("priors", "interval"),
-        [
+    def test_every_kind_of_set(self, kind: type[BinaryNoise]) -> None:
+        sets: list[tuple[PriorSet, tuple[float, float]]] = [
             (Box([0.25, 0.5], [0.5, 0.75]), (0.5, 0.75)),
             (Box([0.125, 0.0], [1.0, 0.75]), (0.0, 0.75)),
             (ConvexHull([[0.5, 0.5], [0.25, 0.75]]), (0.5, 0.75)),
             (AllPriors(2), (0.0, 1.0)),
             (L1Ball([0.5, 0.5], 0.25), (0.375, 0.625)),
-        ],
-    )
-    def test_every_kind_of_set(
-        self, kind: type[BinaryNoise], priors: PriorSet, interval: tuple[float, float]
-    ) -> None:
-        noise = kind([0.25, 0.75], 1.0, over=priors)
-        assert noise.interval == interval
-        assert noise.least == min(interval[0], 1 - interval[1])
-
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_a_radius_is_a_ball(self, kind: type[BinaryNoise]) -> None:
+        ]
+        for priors, interval in sets:
+            noise = kind([0.25, 0.75], 1.0, over=priors)
+            assert noise.interval == interval
+            assert noise.least == min(interval[0], 1 - interval[1])
         one, other = kind([0.3, 0.7], 1.3, 0.2), kind([0.3, 0.7], 1.3, over=L1Ball([0.3, 0.7], 0.2))
         assert one.masses == other.masses
         assert one.failure_probability(0.6) == other.failure_probability(0.6)
@@ -121,19 +103,18 @@ class TestEnds:
             kind([0.2, 0.3, 0.5], 1.0, over=AllPriors(3))
 
 
-class TestRareLetters:
-    """A rare letter keeps its digits, whether it is the first or the second."""
-
-    @pytest.mark.parametrize("swap", [False, True])
-    @pytest.mark.parametrize(("share", "radius"), [(1e-9, 1.5e-9), (3e-16, 3e-16), (1e-20, 1e-20)])
-    def test_laplace(self, share: float, radius: float, swap: bool) -> None:
-        prior = [1 - share, share] if swap else [share, 1 - share]
-        largest = -math.log(share - radius / 2)
-        for epsilon in (largest - 1e-3, largest - 0.3):
-            noise = BinaryLaplace.calibrate(prior, epsilon=epsilon, radius=radius)
-            assert noise.scale > 0
-            assert noise.level == pytest.approx(epsilon, rel=1e-12)
-        assert BinaryLaplace.calibrate(prior, epsilon=largest + 1e-9, radius=radius).scale == 0
+@pytest.mark.parametrize("swap", [False, True])
+@pytest.mark.parametrize(("share", "radius"), [(1e-9, 1.5e-9), (3e-16, 3e-16), (1e-20, 1e-20)])
+def test_a_rare_letter_keeps_its_digits_whether_it_is_first_or_second(
+    share: float, radius: float, swap: bool
+) -> None:
+    prior = [1 - share, share] if swap else [share, 1 - share]
+    largest = -math.log(share - radius / 2)
+    for epsilon in (largest - 1e-3, largest - 0.3):
+        noise = BinaryLaplace.calibrate(prior, epsilon=epsilon, radius=radius)
+        assert noise.scale > 0
+        assert noise.level == pytest.approx(epsilon, rel=1e-12)
+    assert BinaryLaplace.calibrate(prior, epsilon=largest + 1e-9, radius=radius).scale == 0
 
 
 class TestNearTheLargestLeakage:
@@ -166,9 +147,13 @@ class TestLaplaceFailure:
         scale = 10.0**exponent
         noise = BinaryLaplace([1 - share, share], scale)
         epsilon = part * (noise.level if by_letter else 2 / scale)
-        found = noise.failure_probability(epsilon)
         expected = laplace_failure(float(noise.prior.pmf[1]), scale, epsilon)
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-14)
+        assert noise.failure_probability(epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-14)
+        assert noise.failure_probability(noise.level) == 0.0
+        assert noise.failure_probability(0.999 * noise.level) > 0.0
+        assert noise.failure_probability(0.0) == 1.0
+        without = BinaryLaplace([1 - share, share], 0.0)
+        assert without.failure_probability(without.level) == 0.0
 
     @settings(max_examples=25, deadline=None)
     @given(
@@ -190,16 +175,6 @@ class TestLaplaceFailure:
             return
         assert found >= best * (1 - 1e-12)
         assert found <= best + 1e-6
-
-    @pytest.mark.parametrize("radius", [0.0, 0.1, 2.0])
-    @pytest.mark.parametrize("scale", [0.0, 0.01, 1.0, 30.0])
-    def test_nothing_exceeds_the_level(self, scale: float, radius: float) -> None:
-        noise = BinaryLaplace([0.3, 0.7], scale, radius)
-        if math.isinf(noise.level):
-            return
-        assert noise.failure_probability(noise.level) == 0.0
-        assert noise.failure_probability(0.999 * noise.level) > 0.0
-        assert noise.failure_probability(0.0) == 1.0
 
     def test_just_below_the_level_it_jumps(self) -> None:
         """At p* the tail begins at the letter itself: `E / 2` is the probability there."""
@@ -234,13 +209,10 @@ class TestPromise:
             assert found == pytest.approx(row, abs=0.0051)
 
     @pytest.mark.parametrize("kind", KINDS)
-    def test_without_a_set_there_is_nothing_to_promise(self, kind: type[BinaryNoise]) -> None:
+    def test_a_promise_needs_a_set_and_a_delta(self, kind: type[BinaryNoise]) -> None:
         for delta in (None, 0.01):
             with pytest.raises(PrivacyError, match="no set of priors"):
                 kind(self.COUNTS, 1.0).promise(0.5, delta)
-
-    @pytest.mark.parametrize("kind", KINDS)
-    def test_a_set_that_carries_no_delta_needs_one(self, kind: type[BinaryNoise]) -> None:
         noise = kind(self.COUNTS, 1.0, 0.1)
         with pytest.raises(PrivacyError, match="give delta"):
             noise.promise(0.5)

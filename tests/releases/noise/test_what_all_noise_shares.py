@@ -5,10 +5,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from decimal import Context, Decimal, localcontext
 from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracles.designs import FloatArray
+from scipy.stats import laplace, norm
 
 from pmlopt import Prior
 from pmlopt.errors import MechanismError, PriorError
@@ -95,7 +100,6 @@ def test_samples_are_of_their_labels_and_seeds(kind: Any) -> None:
     noise = kind(Prior([0.25, 0.75], labels=["no", "yes"]), 1.5)
     values = ["no", "yes", "yes"] * 5
     first = noise.sample(values, seed=7)
-    assert first.shape == (15,)
     assert np.array_equal(first, noise.sample(values, seed=7))
     assert (first != noise.sample(values, seed=8)).all()
     assert (noise.sample(values) != noise.sample(values)).all()
@@ -108,6 +112,63 @@ def test_samples_are_of_their_labels_and_seeds(kind: Any) -> None:
     for bad in (["maybe"], ["yes", None], [1], "no", [["no"]]):
         with pytest.raises(MechanismError):
             noise.sample(bad, seed=1)
+    law = {BinaryLaplace: laplace, BinaryGaussian: norm}[kind]
+    for label, centre in (("no", -1.0), ("yes", 1.0)):
+        check_law(noise.sample([label] * 50_000, seed=20), law(centre, 1.5).cdf)
+
+
+def check_law(draws: FloatArray, law: Callable[[FloatArray], FloatArray]) -> None:
+    """By the Dvoretzky-Kiefer-Wolfowitz inequality (Massart's constant) right code fails at 1e-6 of seeds."""
+    at, steps = law(np.sort(draws)), np.arange(len(draws) + 1) / len(draws)
+    apart = max((steps[1:] - at).max(), (at - steps[:-1]).max())
+    assert apart <= math.sqrt(math.log(2 / 1e-6) / (2 * len(draws)))
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.sampled_from(NOISE),
+    st.floats(1e-3, 0.5),
+    st.floats(0.05, 50.0),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+)
+def test_leakage_is_the_ratio_of_densities(
+    kind: Any, share: float, scale: float, seed: int, swap: bool
+) -> None:
+    scale = max(scale, 0.3) if kind is BinaryGaussian else scale  # or densities underflow
+    noise = kind(np.array([1 - share, share] if swap else [share, 1 - share]), scale)
+    y = np.concatenate([np.random.default_rng(seed).uniform(-4, 4, 20), [-1.0, 0.0, 1.0]])
+    law = {BinaryLaplace: laplace, BinaryGaussian: norm}[kind]
+    f = noise.density(y)
+    assert f == pytest.approx(np.stack([law.pdf(y, -1, scale), law.pdf(y, 1, scale)]), rel=1e-12)
+    assert noise.leakage(y) == pytest.approx(np.log(f.max(axis=0) / (noise.prior.pmf @ f)), abs=1e-9)
+    assert noise.log_ratio(y) == pytest.approx(np.log(f[1] / f[0]), abs=1e-9)
+    assert float(noise.leakage(0.0)[0]) == 0.0
+
+
+def leakage_in_digits(y: float, second: float, scale: float, power: int) -> float:
+    """`log max_x f(y|x) / f(y)` from the density, which is `exp(-(|y - x| / scale)^power / power)`."""
+    with localcontext(Context(prec=80, Emax=10**6, Emin=-(10**6))):
+        logs = [-((abs(Decimal(y) - x) / Decimal(scale)) ** power) / power for x in (-1, 1)]
+        low, high = ((log - max(logs)).exp() for log in logs)
+        return float(-((1 - Decimal(second)) * low + Decimal(second) * high).ln())
+
+
+@pytest.mark.parametrize(("kind", "power"), [(BinaryLaplace, 1), (BinaryGaussian, 2)])
+@pytest.mark.parametrize("prior", [[0.5, 0.5], [0.01, 0.99], [1 - 1e-6, 1e-6]])
+def test_far_outcomes_leak_what_digits_say_and_no_more(kind: Any, power: int, prior: list[float]) -> None:
+    y = np.array([-1e8, -1e6, -1e3, -1.0, -0.5, 0.0, 0.5, 1.0, 1e3, 1e6, 1e8])
+    for scale in (1e-3, 1.0, 1e3):
+        noise = kind(prior, scale)
+        leaked = noise.leakage(y)  # a warning is an error
+        second = float(noise.prior.pmf[1])
+        expected = [leakage_in_digits(v, second, scale, power) for v in y.tolist()]
+        assert leaked == pytest.approx(expected, rel=1e-9, abs=1e-12)
+        assert np.isfinite(noise.density(y)).all()
+        if kind is BinaryLaplace:
+            assert leaked.max() == pytest.approx(noise.level, abs=1e-9)
+        else:
+            assert leaked[[0, -1]] == pytest.approx(-np.log(noise.prior.pmf), abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", [-1, "x", 0.5])

@@ -1,4 +1,4 @@
-"""The largest value of a concave function over laws, beside closed forms."""
+"""The largest value of a concave function over laws, and the least number at which a condition holds."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from strategies import MODEST
 
 from pmlopt.core.concave import largest_over_laws, power_sum
+from pmlopt.core.roots import halved, smallest_holding
 
 
 @given(st.integers(1, 8), st.integers(0, 10**6))
@@ -49,3 +51,21 @@ def test_a_linear_function_is_largest_at_a_letter_and_the_bound_holds_where_step
         assert upper >= 3 - 1e-12
         assert math.isclose(law.sum(), 1)
     assert upper - lower <= 1e-12
+
+
+@given(st.floats(1e-300, 1e300), st.integers(0, 2000))
+@MODEST
+def test_it_finds_the_next_float_that_holds(start: float, ulps: int) -> None:
+    wanted = start + ulps * math.ulp(start)
+    assert smallest_holding(lambda x: x >= wanted, start) == wanted
+
+
+def test_where_nothing_holds_it_says_infinity() -> None:
+    assert smallest_holding(lambda _: False, 1.0) == math.inf
+
+
+@given(st.floats(1.0, 2.0), st.sampled_from([0.0, 1e-12, 1e-3]))
+@MODEST
+def test_halving_ends_where_it_holds(wanted: float, width: float) -> None:
+    found = halved(lambda x: x >= wanted, 0.5, 3.0, width)
+    assert wanted <= found <= wanted * (1 + 1.001 * width) + math.ulp(2.0)
