@@ -30,7 +30,7 @@ from pmlopt import (
 )
 from pmlopt.errors import InstanceError, PmloptError, SolverUnavailableError
 from pmlopt.library import load
-from pmlopt.library.closed_values import closed_form
+from pmlopt.library.instances import closed_form
 from pmlopt.model.privacy import Requirement
 
 PRIOR = 'prior = { probabilities = [0.5, 0.5], labels = ["a", "b"] }'
