@@ -110,8 +110,7 @@ class Prior(Guessed, Record):
             >>> Prior.uniform(4).probabilities
             array([0.25, 0.25, 0.25, 0.25])
         """
-        letters = whole(size, "the size of the alphabet", PriorError)
-        return cls.from_weights((1,) * letters, labels)
+        return cls.from_weights((1,) * whole(size, "the size of the alphabet", PriorError), labels)
 
     @classmethod
     def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:

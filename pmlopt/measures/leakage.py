@@ -493,8 +493,7 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
     p, m = paired(prior, mechanism)
     positive = m.matrix > 0
     excluded = np.full(len(m.outputs), -np.inf)
-    outside = p.pmf @ ~positive[:, m.support]
-    excluded[m.support] = log_quotient(p.pmf @ positive[:, m.support], outside)
+    excluded[m.support] = log_quotient(p.pmf @ positive[:, m.support], p.pmf @ ~positive[:, m.support])
     return excluded, np.where(m.support, _leakages(p, m, positive), 0.0)
 
 

@@ -149,8 +149,7 @@ def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
         >>> round(math.exp(epsilon_for([0.4, 0.3, 0.2, 0.1], 0.6)), 12)
         1.5
     """
-    p = as_prior(prior)
-    most = float(p.pmf.max())
+    most = float(as_prior(prior).pmf.max())
     if not most <= largest_posterior <= 1:
         raise PriorError(
             f"the largest posterior is {largest_posterior!r}: give a number from {most:.6g}, what the "

@@ -39,8 +39,7 @@ def grid_step(scale: float) -> float:
         >>> grid_step(3.0) == 2.0**-47, grid_step(1e30)
         (True, 1.0)
     """
-    exponent = math.frexp(scale)[1] - 1 - FINENESS
-    return 2.0 ** max(_SMALLEST_EXPONENT, min(0, exponent))
+    return 2.0 ** max(_SMALLEST_EXPONENT, min(0, math.frexp(scale)[1] - 1 - FINENESS))
 
 
 def laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -> FloatArray:

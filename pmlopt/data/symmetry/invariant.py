@@ -169,8 +169,7 @@ class ListedPairs(PairSpace):
     def draw(self, letters: IntArray, places: IntArray, bits: RandomBits) -> IntArray:
         ordered, starts = self._by_orbit
         several = np.array(self.orbits.multiplicities, dtype=np.uint64)[places]
-        which = starts[places] + bits.all_below(several).astype(np.int64)
-        return np.asarray(ordered[letters, which])
+        return np.asarray(ordered[letters, starts[places] + bits.all_below(several).astype(np.int64)])
 
     @cached_property
     def _by_orbit(self) -> tuple[IntArray, IntArray]:

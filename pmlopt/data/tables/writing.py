@@ -230,8 +230,7 @@ class CsvSink:
             except pyarrow.ArrowInvalid:  # a cell needs quotes
                 pass
         quoted = [self._quoted(text, alone=len(texts) == 1) for text in texts]
-        end = _scalar("\n")
-        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _scalar(""), end)
+        quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _scalar(""), _scalar("\n"))
         between = _scalar(self._delimiter)
         lines = pyarrow.compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
         self._stream.write("".join(lines.to_pylist()).encode())

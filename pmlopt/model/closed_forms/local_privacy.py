@@ -85,8 +85,7 @@ def exponential(scores: ArrayLike, epsilon: float) -> Mechanism:
     sensitivity = float(np.ptp(table, axis=0).max())
     if sensitivity == 0:  # no letter changes a score: the best output, whatever the secret
         sensitivity = 1.0
-    exponents = level * (table - table.max(axis=1, keepdims=True)) / (2 * sensitivity)
-    weights = np.exp(exponents)
+    weights = np.exp(level * (table - table.max(axis=1, keepdims=True)) / (2 * sensitivity))
     return Mechanism(weights / weights.sum(axis=1, keepdims=True))
 
 

@@ -145,8 +145,7 @@ def _distinct(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
     """The distinct rows in order of appearance, and the index of each row among them."""
     _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
-    rank = np.argsort(order)
-    return matrix[first[order]], np.asarray(rank[places.ravel()])
+    return matrix[first[order]], np.asarray(np.argsort(order)[places.ravel()])
 
 
 def expected_distortion(

@@ -229,8 +229,7 @@ def _power(one: FloatArray, times: int) -> FloatArray:
 
 def _convolved(left: FloatArray, right: FloatArray) -> FloatArray:
     """The cyclic convolution of two arrays of logarithms."""
-    size = len(left)
-    out = np.full(size, -np.inf)
+    out = np.full(len(left), -np.inf)
     for place in np.flatnonzero(np.isfinite(left)):
         np.logaddexp(out, left[place] + np.roll(right, place), out=out)
     return out

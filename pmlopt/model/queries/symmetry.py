@@ -165,8 +165,7 @@ def _known(query: Query) -> Orbits | None:
         if all(size % query.modulus == 0 for size in query.alphabets):
             return _counted(query, np.arange(query.modulus))
         if set(query.alphabets) == {2}:
-            weight = Weight(query.records)
-            return _counted(weight, np.arange(query.records + 1) % query.modulus)
+            return _counted(Weight(query.records), np.arange(query.records + 1) % query.modulus)
         types = ResidueTypes(query)
         return _counted(types, types.residues) if types.count <= MOST_CLASSES else None
     if isinstance(query, Weight):

@@ -132,8 +132,7 @@ class ChoquetSet(PriorSet):
         return np.asarray(least / total)
 
     def least_sum(self, matrix: Any) -> tuple[Any, Any]:
-        exact = matrix.dtype == object
-        nu = self.integers if exact else self.floats
+        nu = self.integers if matrix.dtype == object else self.floats
         order = np.argsort(-matrix, axis=0, kind="stable")
         masses = np.diff(nu.of_first(order), axis=0, prepend=0 * nu.total)
         return (masses * np.take_along_axis(matrix, order, axis=0)).sum(axis=0), nu.total

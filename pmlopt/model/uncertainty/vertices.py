@@ -103,8 +103,7 @@ class ConvexHull(PriorSet):
     @cached_property
     def polytope(self) -> Polytope:
         """Mixtures of the vertices by their shares."""
-        sums = np.ones((1, len(self.laws)))
-        return Polytope(self.laws.T, sums, np.ones(1), np.array([True]))
+        return Polytope(self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True]))
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
         import cvxpy as cp

@@ -223,8 +223,7 @@ class EstimationError(Utility):
         """The error of a given mechanism: n times a variance ("A"), or nats ("D")."""
         p, m = paired(prior, mechanism)
         occurring = m.matrix[:, m.support]
-        law = p.pmf @ occurring
-        scaled = occurring / np.sqrt(law)
+        scaled = occurring / np.sqrt(p.pmf @ occurring)
         wanted = self.combinations(p)
         left, sizes, _ = np.linalg.svd(scaled, full_matrices=True)
         informations = np.zeros(p.size)

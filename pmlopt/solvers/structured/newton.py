@@ -238,8 +238,7 @@ class Newton:
 
     def _factor(self) -> None:
         count = self.task.places[2]
-        kind = self.psi.dtype
-        total = np.zeros((count, count), kind, order="F")
+        total = np.zeros((count, count), self.psi.dtype, order="F")
         for thrown in self.thrown:
             total = self._plus_square(total, thrown, -1.0)
         for part in forward(self.root, self.spread):

@@ -212,8 +212,7 @@ def _point(
                         ("cut", task.hinged)):  # fmt: skip
         if where is not None and name in duals:
             duals[name][~where] = VOID
-    low = task.block.lower @ scalars
-    return Point(slacks, duals, low, scalars, means, rows)
+    return Point(slacks, duals, task.block.lower @ scalars, scalars, means, rows)
 
 
 def _stood_in(part: FloatArray, where: BoolArray | None) -> FloatArray:
