@@ -13,14 +13,18 @@ from hypothesis import strategies as st
 from oracles import designs as oracles
 
 from pmlopt import LDP, LIP, PML, MaximalLeakage, Prior
+from pmlopt.errors import MechanismError
 from pmlopt.programs.exact.arithmetic import (
+    dot,
     has_entropy,
     holds_exactly,
     integers,
+    normalised,
     power_below,
     rows_are_exact,
     snap,
 )
+from pmlopt.programs.exact.repair import without_noise
 
 UNIT = Fraction(1, 2**53)
 
@@ -88,6 +92,7 @@ def test_integers_have_exactly_the_ratios_of_the_floats(entries: list[float]) ->
 
 @settings(max_examples=40, deadline=None)
 @given(exponent=st.floats(0.0, 700.0) | st.floats(0.0, 1e-12))
+@example(exponent=0.0)
 def test_powers_are_below_and_close(exponent: float) -> None:
     below = power_below(exponent)
     with localcontext() as context:
@@ -158,3 +163,16 @@ def test_at_the_largest_entropy_four_last_digits_are_allowed_for(short: float, e
     off = math.sqrt(short * float(np.spacing(math.log(2))) / 2)
     law = np.array([[0.5 + off, 0.5 - off]])
     assert has_entropy(law, np.zeros((1, 2)), math.log(2), math.log(2)) == enough
+
+
+def test_sums_of_decimals_and_laws_of_logarithms() -> None:
+    assert dot([Decimal(2), Decimal("0.5")], [Decimal(3), Decimal(4)]) == 8
+    law = normalised([0.0, math.log(3)])
+    assert [float(one.exp()) for one in law] == pytest.approx([0.25, 0.75], abs=1e-15)
+
+
+def test_what_is_no_matrix_is_not_repaired() -> None:
+    with pytest.raises(MechanismError, match="not finite"):
+        without_noise(np.array([[np.nan, 1.0]]), 0.0)
+    with pytest.raises(MechanismError, match="sums to 3"):
+        without_noise(np.array([[1.0, 2.0]]), 0.0)

@@ -1,4 +1,4 @@
-"""Column blocks: which requirements are bands, the support of a ball, zeros, short rows and constraints."""
+"""Column blocks: the support of a ball, zeros, short rows and constraints."""
 
 from __future__ import annotations
 
@@ -9,57 +9,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from oracles import designs as oracles
-from oracles.bands import KINDS, Shape, bounded, support
+from oracles.bands import Shape, support
 from oracles.blocks import least_cost_within, random_mask
 from oracles.designs import random_prior
 from strategies import priors
 
-from pmlopt import LDP, LIP, PML, Box, ConvexHull, ExpectedGain, L1Ball, MaximalLeakage, Prior, design
-from pmlopt.model.privacy import Requirement
-from pmlopt.solvers.structured.block_program import Border, Task, attainable, mean_block, ratio_block
+from pmlopt import LDP, PML, ExpectedGain, L1Ball, Prior, design
+from pmlopt.solvers.structured.block_program import Border, Task, attainable
 from pmlopt.solvers.structured.interior_point import minimise
 from pmlopt.solvers.structured.points import centre
-
-kinds = pytest.mark.parametrize("kind", KINDS)
-
-
-@kinds
-@pytest.mark.parametrize("epsilon", [0.0, 1e-18])
-def test_at_a_level_of_zero_nothing_is_strictly_inside(kind: str, epsilon: float) -> None:
-    prior = Prior([0.5, 0.3, 0.2])
-    assert bounded(kind, prior, np.random.default_rng(0)).at(epsilon).block(prior) is None
-
-
-@pytest.mark.parametrize(
-    ("privacy", "scalars"),
-    [
-        (LIP(0, 1), None),
-        (LIP(1, 0), None),
-        (MaximalLeakage(1.0), 1),
-        (PML(1.0, L1Ball([0.5, 0.3, 0.2], 0.4)), 3),  # empties the rarest letter
-        (PML(1.0, L1Ball([0.5, 0.3, 0.2], 1.0)), 3),
-        (PML(1.0, Box([0.1, 0.1, 0.1], [0.5, 0.5, 0.5])), 2),
-        (PML(1.0, ConvexHull([[0.5, 0.3, 0.2], [0.2, 0.3, 0.5]])), 1),
-    ],
-)
-def test_what_is_no_band_is_not_called_one(privacy: Requirement, scalars: int | None) -> None:
-    block = privacy.block(Prior([0.5, 0.3, 0.2]))
-    assert (None if block is None else len(block.inside)) == scalars
-    assert block is None or not block.banded
-
-
-def test_one_letter_alone_leaks_nothing() -> None:
-    assert PML(1.0).block(Prior([1.0])) is None
-    assert LIP(1.0, 1.0).block(Prior([1.0])) is None
-    assert LDP(1.0).block(Prior([1.0])) is not None
-
-
-@pytest.mark.parametrize("keep", [1.0, 1 + 1e-15])
-def test_bands_end_where_the_column_of_ones_just_meets_the_bound(keep: float) -> None:
-    assert ratio_block(keep) is None
-    assert mean_block(np.array([0.25, 0.75]), keep) is None
-    assert mean_block(np.array([0.25, 0.75]), keep, 0.125, 0.125) is None
-    assert mean_block(np.zeros(2), keep, 1.0) is None
 
 
 def extremes(p: oracles.FloatArray, half: float) -> oracles.FloatArray:
