@@ -6,6 +6,7 @@ import math
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from decimal import Decimal, localcontext
 from functools import cache, partial
 from itertools import pairwise, permutations, product
 from typing import Any
@@ -34,7 +35,7 @@ from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
 from pmlopt.programs.tradeoff.methods import Penalty
 from pmlopt.programs.tradeoff.penalty import Penalised, exponentiated_gradient
 from pmlopt.programs.tradeoff.program import tradeoff_program
-from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, tradeoff_bound
+from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, proved_least, tradeoff_bound
 
 LOG2 = math.log(2)
 Answer = Result[TradeoffCertificate]
@@ -317,6 +318,11 @@ def test_any_multipliers_bound_from_below(seed: int, sense: Sense) -> None:
             assert tradeoff_bound(tradeoff, sense, spent, proof) <= leaked + 1e-15
         else:
             assert tradeoff_bound(tradeoff, sense, max(leaked, 0.0), proof) <= spent + 1e-15
+        limit = spent if sense == "leakage" else max(leaked, 0.0)
+        with localcontext() as context:
+            context.prec = 50
+            exact = proved_least(tradeoff, sense, limit, proof)
+        assert Decimal(tradeoff_bound(tradeoff, sense, limit, proof)) <= max(exact, Decimal(0))
 
 
 # ---------------------------------------------------------------- programs
