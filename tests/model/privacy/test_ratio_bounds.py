@@ -83,6 +83,24 @@ def test_conformance_and_the_optimum_of_a_dense_linear_program(name: str) -> Non
     assert result.bound >= result.value
 
 
+@pytest.mark.parametrize("name", [name for name in ON_FOUR if name not in ("data and secret", "three")])
+def test_a_few_pairs_at_a_time_have_the_values_of_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = PRIORS.get(name, PRIOR)
+    requirement = ON_FOUR[name].for_prior(prior)
+    matrix = np.random.default_rng(7).dirichlet(np.ones(3), 4)
+    weights = np.array(prior.weights, dtype=object)
+
+    def values() -> list[Any]:
+        exact = requirement.excess(weights, integers(matrix), power_below).tolist()
+        return [requirement.levels(prior, matrix), exact, requirement.excess(prior.pmf, matrix, math.exp)]
+
+    *found, near = values()
+    monkeypatch.setattr("pmlopt.model.privacy.ratios._MOST_ENTRIES", 4)
+    *again, nearly = values()
+    assert again == found
+    assert nearly == pytest.approx(near, abs=1e-14)
+
+
 class TestEqualities:
     @pytest.mark.parametrize(
         "utility", [ExpectedLoss(hamming), MutualInformation()], ids=["linear", "convex"]
