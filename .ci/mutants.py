@@ -47,10 +47,13 @@ import mutmut.mutation.mutators as mutators
 mutators.mutation_operators[:] = [
     pair for pair in mutators.mutation_operators if pair[1] is not mutators.operator_string
 ]
+from mutmut.workers.isolation import ForkRunner
+ForkRunner.run_clean_tests = lambda runner, tests: 0
 from mutmut.__main__ import cli
 cli()
 """
-"""The program, without the mutants of strings, for which it has no setting."""
+"""The program without the mutants of strings, and without all tests once more before the first mutant: they
+have just passed while their times were measured. For neither it has a setting."""
 
 SELECTED = "not killed and not time_limits and not mutmut"
 """Left out are programs that a test starts and kills, which would not know what to mutate, what fails where a
