@@ -21,7 +21,9 @@ from pmlopt import (
     ExpectedGain,
     ExpectedLoss,
     GainLeakage,
+    InvariantPrior,
     JointLaws,
+    MaximalLeakage,
     MetricPrivacy,
     MutualInformation,
     Prior,
@@ -35,7 +37,7 @@ from pmlopt import (
 from pmlopt.errors import PrivacyError, SolverError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming
-from pmlopt.programs.exact.arithmetic import integers, power_below
+from pmlopt.programs.exact.arithmetic import holds_exactly, integers, power_below, snap
 from pmlopt.programs.exact.repair import repair
 from pmlopt.programs.linear import letter_pairs
 from pmlopt.testing import check_requirement
@@ -99,6 +101,29 @@ def test_a_few_pairs_at_a_time_have_the_values_of_all(name: str, monkeypatch: py
     *again, nearly = values()
     assert again == found
     assert nearly == pytest.approx(near, abs=1e-14)
+
+
+MIRRORED = Secret.from_counts([[1, 3, 2, 3, 1], [1, 1, 6, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [PML(0.2, about=MIRRORED), PML([0.3, 0.5, 0.1, 0.5, 0.3]), MetricPrivacy(0.4, steps)],
+    ids=["secret", "budgets", "metric"],
+)
+@pytest.mark.parametrize("output", [0, 2])
+def test_of_columns_that_are_constant_on_cells_it_asks_the_same(requirement: Any, output: int) -> None:
+    listed = Prior.from_counts([2, 4, 8, 4, 2])
+    cells = InvariantPrior(listed, [np.arange(5)[::-1]]).pairs().cells(output)
+    assert cells.classes is not None
+    own, whole = requirement.on_cells(cells), requirement.for_prior(listed)
+    sharp = np.random.default_rng(8).dirichlet(np.ones(3), cells.size)
+    for share in (0.05, 0.2, 1.0):
+        values = snap(share * sharp + (1 - share) / 3)
+        on_letters = values[cells.classes]
+        levels = whole.levels(listed, on_letters)
+        assert own.levels(cells.prior, values) == pytest.approx(levels, abs=1e-14)
+        assert holds_exactly(cells.prior, own, values) == holds_exactly(listed, whole, on_letters)
 
 
 class TestEqualities:
@@ -384,6 +409,9 @@ class TestBlocks:
             assert ON_FOUR[name].for_prior(PRIOR).block(PRIOR) is None
         assert PML(0.0, about=SECRET).block(PRIOR) is None
         assert PML(1e-6, about=SECRET).block(PRIOR) is not None
+        assert LIP(0.0, 0.5).block(PRIOR) is None
+        for roomy in (PML(0.5), LDP(0.5), LIP(0.5, 0.5), MaximalLeakage(0.5)):
+            assert roomy.block(PRIOR) is not None
 
     def test_entries_kept_at_zero(self) -> None:
         """Rows of the block have coefficients of either sign."""
