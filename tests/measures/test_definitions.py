@@ -226,5 +226,6 @@ def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> Non
 
 
 def test_ratios_of_entries_at_the_ends() -> None:
-    above, below = np.array([0.0, 0.5, 0.5, 0.25]), np.array([0.5, 0.0, 0.25, 0.5])
-    assert log_entry_ratios(above, below) == pytest.approx([-math.inf, math.inf, math.log(2), -math.log(2)])
+    above, below = np.array([0.0, 0.5, 0.5, 0.25, 0.0]), np.array([0.5, 0.0, 0.25, 0.5, 0.0])
+    expected = [-math.inf, math.inf, math.log(2), -math.log(2), -math.inf]
+    assert log_entry_ratios(above, below) == pytest.approx(expected)

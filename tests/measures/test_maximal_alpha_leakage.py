@@ -53,6 +53,18 @@ def test_its_limits_are_the_capacity_and_the_maximal_leakage() -> None:
     assert maximal_alpha_leakage([[0.5, 0.5], [0.5, 0.5]], 3)[1] == pytest.approx(0, abs=1e-12)
 
 
+@pytest.mark.parametrize("iterations", [1, 2])
+def test_both_ends_hold_however_soon_it_ends(iterations: int) -> None:
+    z_channel = [[1.0, 0.0], [0.5, 0.5]]
+    pairs = (
+        (math.log(5 / 4), channel_capacity(z_channel, iterations=iterations)),
+        (maximal_alpha_leakage(z_channel, 2)[0], maximal_alpha_leakage(z_channel, 2, iterations=iterations)),
+    )
+    for exact, (lower, upper) in pairs:
+        assert lower < exact < upper
+        assert upper - lower > 1e-6
+
+
 @pytest.mark.parametrize("alpha", [1.0, 0.5, math.inf, math.nan])
 def test_orders_that_are_other_measures_are_refused(alpha: float) -> None:
     with pytest.raises(PrivacyError, match="above 1"):
