@@ -206,6 +206,7 @@ def test_the_samples_for_a_radius_are_the_fewest(
     assert weissman_radius(m, size, delta, kappa) <= radius
     if m > 1 and radius < 2:
         assert weissman_radius(m - 1, size, delta, kappa) > radius * (1 - 1e-9)
+    assert weissman_samples(weissman_radius(m, size, delta, kappa), size, delta, kappa) <= m
 
 
 @given(SIZES, st.floats(0.0, 2.0), STEPS, DELTAS, KAPPAS, st.floats(1e-3, 0.5))
