@@ -73,6 +73,9 @@ def test_every_kind_is_checked_from_its_file(name: str, tmp_path: Path) -> None:
         if part.name in ("value", "bound", "gap"):
             assert part.claimed == getattr(certificate, part.name)
         assert part.claimed is not None or part.name in WITHOUT_NUMBERS, part.name
+        if part.name == "limit":
+            other = "distortion" if certificate.sense == "leakage" else "leakage"
+            assert part.detail.startswith(f"the {other} is proved")
     code, said = script(path)
     assert code == (0 if name in PROVED else 2), said
     assert ("nothing is proved" in said) is (name not in PROVED)
@@ -198,9 +201,12 @@ def test_what_no_file_holds_is_not_called_true(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     spread = SubConvex(lambda column, p: p @ abs(column - p @ column))
     for program in (bent(), design([0.5, 0.5], PML(0.4), spread)):
-        solve(program).save(path)
+        result = solve(program)
+        result.save(path)
         verdict = verify_file(path)
         assert verdict.holds is None
+        if result.certificate.kind == "linear":
+            assert {part.claimed for part in verdict.parts if part.name == "bound"} == {result.bound}
         assert script(path)[0] == 2
         assert "cannot be checked" in run("verify", path, code=3)
 
