@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,3 +120,10 @@ def test_two_letters_end_optimal_and_tell_no_more_than_there_is(
     formula = robust_binary(1 - rare - radius * rare / 2, min(1.0, 1 - rare + radius * rare / 2), epsilon)
     known = mutual_information(prior, formula)
     assert result.value == pytest.approx(known, rel=1e-6, abs=1e-15)
+
+
+def test_without_multipliers_no_bound_is_proved() -> None:
+    certificate = solve(design([0.5, 0.3, 0.2], PML(0.5), INFORMATION)).certificate
+    bare = replace(certificate, multipliers=None)
+    assert not bare.verify()
+    assert replace(bare, bound=math.inf).verify()
