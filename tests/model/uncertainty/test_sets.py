@@ -108,7 +108,7 @@ def test_by_linear_rows_the_largest_entry_is_within_the_least_mean(kind: str) ->
     rng = np.random.default_rng(9)
     one, matrix = random_set(kind, rng, 4).priors, rng.uniform(0.2, 1.0, (4, 2))
     for column, least in zip(matrix.T, one.least_mean(matrix), strict=True):
-        for share in (1 - 1e-4, 1 + 1e-4):
+        for share in (1 - 1e-8, 1 + 1e-8):
             rows = one.rows(share * least / column.max())
             numbers = rows.numbers(column[:, None])
             assert (numbers[:, 0] >= rows.least - 1e-12).all()
