@@ -12,7 +12,7 @@ from pmlopt import LDP, LIP, PML, MaximalLeakage, Mechanism, Prior, Secret
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.arithmetic import holds_exactly, snap
-from pmlopt.programs.exact.repair import Repair, polished, polished_repair, repair, roughly
+from pmlopt.programs.exact.repair import Repair, least_mixing, polished, polished_repair, repair, roughly
 
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 
@@ -121,6 +121,14 @@ def test_rows_are_renormalised() -> None:
     fixed = assert_repaired(Prior([0.5, 0.5]), PML(10.0), np.array([[0.5, 0.5], [0.6, 0.2]]))
     assert fixed.matrix[1] == pytest.approx([0.75, 0.25], abs=1e-15)
     assert np.array_equal(fixed.matrix, snap(fixed.matrix))
+
+
+@pytest.mark.parametrize(("least", "told"), [(0.004, 1e-3), (0.04, 1e-3), (0.4, 1e-3), (1e-15, 0.0)])
+def test_a_share_that_is_searched_is_at_most_twice_the_least(least: float, told: float) -> None:
+    theta, mixture = least_mixing(0.0, lambda theta: theta, lambda theta: theta >= least, lambda theta: told)
+    assert least <= theta == mixture <= 2 * least
+    assert least_mixing(0.3, lambda theta: theta, lambda theta: theta == 1.0, lambda theta: 0.5)[0] == 1.0
+    assert least_mixing(0.0, lambda theta: theta, lambda theta: theta > 0, lambda theta: 0.0)[0] == 2.0**-53
 
 
 @pytest.mark.parametrize("lower", [35.0, 40.0, 100.0, 700.0])
