@@ -15,7 +15,7 @@ from scipy.stats import beta, binom, chi2
 from pmlopt import Mechanism, Prior, ldp_level, leakage_level
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 from pmlopt.releases.estimation import level_from_samples, samples_to_refute
-from pmlopt.releases.estimation.sampled_levels import Measure, _CellTest, _Tail
+from pmlopt.releases.estimation.sampled_levels import Measure, _CellTest, _ratios, _Tail
 
 PRIOR = Prior([0.7, 0.3], ["a", "b"])
 BOX = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -150,3 +150,16 @@ def test_tails_are_those_of_the_binomial_and_their_slopes_those_of_differences(u
     for wanted in (1e3, -1e3):  # steeper, or less steep, than anywhere in the span
         end = span[0 if (wanted > 0) == upward else 1]
         assert tail.where_slope(np.full(4, wanted), span) == pytest.approx(end, rel=1e-12)
+
+
+def test_levels_of_letters_and_outputs_are_those_of_their_definition() -> None:
+    p = np.array([0.5, 0.3, 0.2])
+    matrix = np.array([[0.5, 0.3, 0.2, 0], [0.1, 0.6, 0.3, 0], [0.2, 0.2, 0.5, 0.1]])
+    for x, y in product(range(3), range(4)):
+        own, least = matrix[x, y], min(matrix[k, y] for k in range(3) if k != x)
+        told, bound = _ratios(p, matrix, matrix, "pml")[x, y], _ratios(p, matrix, matrix, "ldp")[x, y]
+        if own == 0:
+            assert told == bound == -math.inf
+        else:
+            assert told == pytest.approx(math.log(own / float(p @ matrix[:, y])), abs=1e-14)
+            assert bound == pytest.approx(math.log(own / least) if least else math.inf, abs=1e-14)
