@@ -72,7 +72,7 @@ def test_a_letter_that_is_known_for_certain_is_said() -> None:
         "Whoever sees the output 0 knows the true value with certainty.",
         "The output 1 rules at least one value out.",
     )
-    nearly = what_outcomes_tell([0.5, 0.5], [[1, 0], [1e-5, 1 - 1e-5]])[1]
+    nearly = what_outcomes_tell([0.5, 0.5], [[1.0, 0.0], [1e-5, 1 - 1e-5]])[1]
     assert "with probability more than 0.9999; before it was 0.5." in str(nearly)
 
 

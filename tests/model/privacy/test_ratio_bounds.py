@@ -34,6 +34,7 @@ from pmlopt import (
     design,
     solve,
 )
+from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PrivacyError, SolverError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming
@@ -114,7 +115,7 @@ MIRRORED = Secret.from_counts([[1, 3, 2, 3, 1], [1, 1, 6, 1, 1]])
 @pytest.mark.parametrize("output", [0, 2])
 def test_of_columns_that_are_constant_on_cells_it_asks_the_same(requirement: Any, output: int) -> None:
     listed = Prior.from_counts([2, 4, 8, 4, 2])
-    cells = InvariantPrior(listed, [np.arange(5)[::-1]]).pairs().cells(output)
+    cells = InvariantPrior(listed, [reflection(5)]).pairs().cells(output)
     assert cells.classes is not None
     own, whole = requirement.on_cells(cells), requirement.for_prior(listed)
     sharp = np.random.default_rng(8).dirichlet(np.ones(3), cells.size)

@@ -32,6 +32,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.core.records import plain
+from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.l1_ball import Center
@@ -119,7 +120,7 @@ def test_by_linear_rows_the_largest_entry_is_within_the_least_mean(kind: str) ->
 @pytest.mark.parametrize("output", [0, 2])
 def test_columns_that_are_constant_on_cells_have_the_least_means_of_their_letters(output: int) -> None:
     listed = Prior.from_counts([2, 4, 8, 4, 2])
-    cells = InvariantPrior(listed, [np.arange(5)[::-1]]).pairs().cells(output)
+    cells = InvariantPrior(listed, [reflection(5)]).pairs().cells(output)
     values = np.random.default_rng(8).uniform(size=(cells.size, 3))
     for one in (L1Ball(listed, 0.15), L1Ball([0.2, 0.3, 0.0, 0.3, 0.2], 0.5), MinimumMass(5, 0.05),
                 Box([0.05, 0.1, 0.2, 0.1, 0.05], [0.3, 0.3, 0.6, 0.3, 0.3])):  # fmt: skip
