@@ -45,6 +45,9 @@ ROOMS = {
 }
 """What is changed in each room, and the tests that are to notice: examples in docstrings among them."""
 
+SHARE = 0.95
+"""Of the mutants, that are to be noticed: what is left is listed in CONTRIBUTING.md, with the reasons."""
+
 PARTS = ("pmlopt", "tests", "problems", "docs", "conftest.py", "pyproject.toml")
 
 MUTMUT = """
@@ -106,8 +109,8 @@ def outcomes(folder: Path) -> dict[str, int | None]:
     return found
 
 
-def tried(folder: Path, room: str, count: int) -> bool:
-    """Whether the tests of a room notice every mutant of a sample."""
+def tried(folder: Path, room: str, count: int) -> tuple[int, int]:
+    """How many mutants of a sample the tests of a room notice, and of how many."""
     changed, *tests = ROOMS[room]
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -129,10 +132,12 @@ def tried(folder: Path, room: str, count: int) -> bool:
     print(f"{room}: {len(drawn) - len(left)} of {len(drawn)} mutants are noticed, {dict(how)}")
     for name in left:
         print(mutmut(folder, "show", name), flush=True)
-    return not left
+    return len(drawn) - len(left), len(drawn)
 
 
 if __name__ == "__main__":
     into, count, *rooms = [*sys.argv[1:], *["50"][len(sys.argv) - 2 :]]
-    noticed = [tried(Path(into) / room, room, int(count)) for room in rooms or ROOMS]
-    sys.exit(not all(noticed))
+    found = [tried(Path(into) / room, room, int(count)) for room in rooms or ROOMS]
+    noticed, drawn = map(sum, zip(*found, strict=True))
+    print(f"{noticed} of {drawn} mutants are noticed, and {SHARE:.0%} of them are to be")
+    sys.exit(noticed < SHARE * drawn)
