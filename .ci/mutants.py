@@ -85,7 +85,13 @@ also_copy=
  docs
 """
 
-NOTICED = {1: "by a test", 3: "by a test", 24: "by the clock", -24: "by the clock", 152: "by the clock"}
+NOTICED: dict[int | None, str] = {
+    1: "by a test",
+    3: "by a test",
+    24: "by the clock",
+    -24: "by the clock",
+    152: "by the clock",
+}
 """What the exit codes of tests say of a mutant; the clock ends what takes 100 s and ten times as long."""
 
 
