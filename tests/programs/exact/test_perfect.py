@@ -14,7 +14,7 @@ from scipy.optimize import linprog
 
 from pmlopt import PML, ExpectedGain, MutualInformation, Pufferfish, Secret, design, solve
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.exact.repair import perfected
+from pmlopt.programs.exact.repair import _basis, perfected
 
 
 def by_simplex(secret: Secret, gains: Any) -> Any:
@@ -80,6 +80,12 @@ def test_without_such_equations_or_with_large_coefficients_there_is_none() -> No
     assert perfected(counted.prior, PML(1.0), still) is None
     floats = Secret(np.random.default_rng(1).dirichlet(np.ones(6)).reshape(2, 3))
     assert perfected(floats.prior, PML(0.0, about=floats), still) is None
+
+
+def test_units_are_used_up_to_the_largest_and_no_further() -> None:
+    free, units, columns = _basis([[2**33, -1]], (0, 1)) or ([], [], None)
+    assert (free, units, columns.tolist()) == ([1], [2**33], [[1], [2**33]])
+    assert _basis([[2**33 + 1, -1]], (0, 1)) is None
 
 
 def level_in_fractions(secret: Secret, matrix: FloatArray) -> float:
