@@ -83,8 +83,9 @@ def test_without_such_equations_or_with_large_coefficients_there_is_none() -> No
 
 
 def test_units_are_used_up_to_the_largest_and_no_further() -> None:
-    free, units, columns = _basis([[2**33, -1]], (0, 1)) or ([], [], None)
-    assert (free, units, columns.tolist()) == ([1], [2**33], [[1], [2**33]])
+    found = _basis([[2**33, -1]], (0, 1))
+    assert found is not None
+    assert (*found[:2], found[2].tolist()) == ([1], [2**33], [[1], [2**33]])
     assert _basis([[2**33 + 1, -1]], (0, 1)) is None
 
 
