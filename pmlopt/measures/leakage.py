@@ -285,7 +285,7 @@ def surplus(d: FloatArray) -> FloatArray:
     """
     d = np.asarray(d, dtype=float)
     positive = np.where(d > -1, d, 0.0)
-    values = np.where(d > -1, (1 + positive) * np.log1p(positive), 0.0) - d
+    values = (1 + positive) * np.log1p(positive) - d
     small = np.abs(d) < 1e-2
     near = d[small]
     values[small] = near**2 * np.polynomial.polynomial.polyval(near, _SURPLUS)

@@ -216,8 +216,9 @@ def test_ratios_of_products_are_those_of_fractions(pair: Pair, seed: int) -> Non
 
 
 def test_ratios_of_entries_at_the_ends() -> None:
-    above, below = np.array([0.0, 0.5, 0.5, 0.25]), np.array([0.5, 0.0, 0.25, 0.5])
-    assert log_entry_ratios(above, below) == pytest.approx([-math.inf, math.inf, math.log(2), -math.log(2)])
+    above, below = np.array([0.0, 0.5, 0.5, 0.25, 0.0]), np.array([0.5, 0.0, 0.25, 0.5, 0.0])
+    expected = [-math.inf, math.inf, math.log(2), -math.log(2), -math.inf]
+    assert log_entry_ratios(above, below) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -294,3 +295,15 @@ def test_its_limits_are_the_capacity_and_the_maximal_leakage() -> None:
 def test_orders_that_are_other_measures_are_refused() -> None:
     orders = (1.0, 0.5, math.inf, math.nan)
     refused(PrivacyError, maximal_alpha_leakage, "above 1", *(([[1.0]], alpha) for alpha in orders))
+
+
+@pytest.mark.parametrize("iterations", [1, 2])
+def test_both_ends_hold_however_soon_it_ends(iterations: int) -> None:
+    z_channel = [[1.0, 0.0], [0.5, 0.5]]
+    pairs = (
+        (math.log(5 / 4), channel_capacity(z_channel, iterations=iterations)),
+        (maximal_alpha_leakage(z_channel, 2)[0], maximal_alpha_leakage(z_channel, 2, iterations=iterations)),
+    )
+    for known, (lower, upper) in pairs:
+        assert lower < known < upper
+        assert upper - lower > 1e-6

@@ -73,6 +73,8 @@ def test_what_is_said_of_outcomes() -> None:
         "Whoever sees the output 0 knows the true value with certainty.",
         "The output 1 rules at least one value out.",
     )
+    nearly = what_outcomes_tell([0.5, 0.5], [[1.0, 0.0], [1e-5, 1 - 1e-5]])[1]
+    assert "with probability more than 0.9999; before it was 0.5." in str(nearly)
     still = what_outcomes_tell([0.5, 0.5], [[1, 0], [1, 0]])
     said = "Only the output 0 ever occurs: it tells nothing. Another utility keeps more."
     assert outcome_warnings(still) == (said,)

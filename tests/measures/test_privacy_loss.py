@@ -99,6 +99,9 @@ def test_losses_by_letters_and_where_they_are_infinite() -> None:
     assert math.isnan(privacy_loss(mechanism, "a", "b")[3])
     assert approximate_dp_delta(mechanism, 800.0) == 0.75
     assert approximate_dp_level(mechanism, 0.8) == 0.0
+    # an event that one letter gives no more than delta may be impossible for another
+    assert approximate_dp_level([[0.25, 0.75], [0.0, 1.0]], 0.25) == 0.0
+    assert approximate_dp_level([[0.25, 0.75], [0.0, 1.0]], 0.24) == math.inf
     with pytest.raises(MechanismError, match="no letter 'c'"):
         privacy_loss(mechanism, "a", "c")
 

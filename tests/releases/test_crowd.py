@@ -13,6 +13,8 @@ from pmlopt import PML, Chain, Stream
 from pmlopt.core import files
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.releases import Crowd, Streams, linear_caps
+from pmlopt.releases.crowd import FORMAT, VERSION
+from pmlopt.releases.stored import read_arrays, write_arrays
 
 CHAIN = Chain([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], ["home", "out"])
 
@@ -103,6 +105,11 @@ def test_a_file_holds_the_crowd_and_goes_on_from_it(tmp_path: Path) -> None:
             Crowd.load(path)
     with pytest.raises(FileFormatError):
         crowd.save(tmp_path / "crowd.json")
+    crowd.save(path)
+    about, arrays, *_ = read_arrays(path, "crowd", FORMAT, VERSION)
+    write_arrays(path, {**about, "people": [{}] * 5}, arrays)
+    with pytest.raises(FileFormatError, match=r"people\[0\] is"):
+        Crowd.load(path)
 
 
 def test_what_cannot_be_meant_is_refused() -> None:

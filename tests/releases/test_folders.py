@@ -19,7 +19,7 @@ from pmlopt.data.tables import FolderTable, column_counts, open_table
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 from pmlopt.publishing import release
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.folders import SUMMARY, apply_folder
+from pmlopt.releases.folders import SUMMARY, _Work, apply_folder
 
 FLIP = ColumnRelease(Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"]), ("smokes",))
 COIN = ColumnRelease(Mechanism([[0.5, 0.5], [0.5, 0.5]], ["no", "yes"], ["no", "yes"]), ("smokes",))
@@ -213,3 +213,19 @@ def test_the_command_has_workers_and_says_what_it_did(data: Path, tmp_path: Path
         "smokes": ["no" if k % 3 == 0 else "yes" for k in range(ROWS)]
     }
     assert "without --assess" in run(*words, tmp_path / "other", "--assess", code=2)
+
+
+def test_a_draft_is_of_the_same_columns_labels_and_probabilities_alone() -> None:
+    even, coin = np.full((2, 2), 0.5), np.eye(2)
+    kinds = [
+        (coin, ["a", "b"], "s"),
+        (even, ["a", "b"], "s"),
+        (coin, ["b", "a"], "s"),
+        (coin, ["a", "b"], "t"),
+    ]
+    works = [
+        _Work((ColumnRelease(Mechanism(matrix, list(labels)), (column,)),), (), False, b"")
+        for matrix, labels, column in kinds
+    ]
+    assert len({work.identity({}, None)["mechanisms"] for work in works}) == 4
+    assert len({work.identity({}, seed)["data"] for work in works for seed in (None, 1)}) == 2

@@ -25,6 +25,8 @@ from pmlopt.releases import (
     joint_outcomes,
     worst_outcome,
 )
+from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.recorded import joint_mechanism
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -89,6 +91,19 @@ def test_labels_of_a_product_are_tuples() -> None:
     pair = compose_attributes([first, RESPONSE])
     assert pair.inputs == (("no", 0), ("no", 1), ("yes", 0), ("yes", 1))
     assert (pair.matrix == np.kron(RESPONSE, RESPONSE)).all()
+    # a mechanism without labels takes those of the others
+    assert compose([RESPONSE, Mechanism(RESPONSE, ["no", "yes"])]).inputs == ("no", "yes")
+
+
+def test_columns_of_a_table_are_one_release_of_the_tuples_that_a_ledger_knows() -> None:
+    sex, smokes = Mechanism(RESPONSE, ["f", "m"]), Mechanism([[0.9, 0.1], [0.2, 0.8]], ["no", "yes"])
+    known = Prior.from_counts({("m", "no"): 1, ("f", "no"): 2, "else": 1, ("m", "yes"): 1})
+    columns = ColumnRelease(sex, ("sex",)), ColumnRelease(smokes, ("smokes",))
+    joint = joint_mechanism(columns, known)
+    assert joint.inputs == (("m", "no"), ("f", "no"), ("m", "yes"))
+    rows = [np.kron(sex.matrix[x], smokes.matrix[z]) for x, z in ((1, 0), (0, 0), (1, 1))]
+    assert joint.matrix == pytest.approx(np.array(rows), abs=1e-15)
+    assert joint_mechanism(columns[:1], known) == Mechanism(RESPONSE, ["f", "m"])
 
 
 def test_what_cannot_be_composed_is_refused() -> None:

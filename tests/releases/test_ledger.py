@@ -27,6 +27,7 @@ from pmlopt.data.symmetry import IIDPrior, ProductPrior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.library import find
 from pmlopt.releases import chained_level
+from pmlopt.releases.ledger_file import EPS, Histories
 
 RESPONSE = np.array([[0.75, 0.25], [0.25, 0.75]])
 
@@ -422,3 +423,12 @@ def test_a_file_cut_short_or_changed_is_refused(tmp_path: Path, monkeypatch: pyt
         np.savez(path, **{**parts, name: array})
         with pytest.raises(FileFormatError, match=message):
             Ledger.load(path)
+
+
+def test_what_a_release_adds_to_the_rounding_is_the_same_for_outcomes_alike() -> None:
+    grown = Histories.begun(2, 3).extended(
+        np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([0, 1, 0]), np.arange(3)
+    )
+    assert np.exp(grown.likelihoods) == pytest.approx(np.array([[1, 1 / 3], [1 / 3, 1]]), abs=1e-15)
+    assert 0 < grown.rounding[0] == grown.rounding[1] <= 8 * EPS
+    assert grown.place.tolist() == [0, 1, 0]

@@ -44,6 +44,7 @@ from pmlopt import (
 from pmlopt.core.arrays import Label
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
+from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL
 from pmlopt.programs.claims import violation
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Found, Method
@@ -100,12 +101,29 @@ PROVED = [
 """What the script proves; of all else it says that it proves nothing."""
 
 
+WITHOUT_NUMBERS = {"mechanism", "pairs", "prior", "next threshold", "level"}
+"""Claims of which the certificate need not name a number."""
+
+
 @pytest.mark.parametrize("name", [*CASES, *GIVEN])
 def test_every_kind_is_checked_from_its_file(name: str, tmp_path: Path) -> None:
     path, text = tmp_path / "result.json", text_of(name)
     path.write_text(text)
     verdict = verify_file(path)
     assert verdict.holds is True, str(verdict)
+    certificate = solved(name).certificate
+    assert json.loads(json.dumps(certificate.to_dict())) == json.loads(saved(name))["metadata"]["certificate"]
+    for part in certificate.checks():
+        assert part.holds is True
+        assert part.arithmetic in (RATIONAL, FLOATS, DECIMAL)
+        assert part.name
+        assert part.detail
+        if part.name in ("value", "bound", "gap"):
+            assert part.claimed == getattr(certificate, part.name)
+        assert part.claimed is not None or part.name in WITHOUT_NUMBERS, part.name
+        if part.name == "limit":
+            other = "distortion" if certificate.sense == "leakage" else "leakage"
+            assert part.detail.startswith(f"the {other} is proved")
     code, said = script(path)
     assert code == (0 if name in PROVED else 2), said
     assert ("nothing is proved" in said) is (name not in PROVED)
@@ -275,6 +293,9 @@ def test_what_rests_on_the_law_of_a_number_is_not_called_true(tmp_path: Path) ->
     parts = {part.name: part.holds for part in verdict.parts}
     assert verdict.holds is None, str(verdict)
     assert {name for name, holds in parts.items() if holds is None} == {"law"}
+    assert {part.arithmetic for part in verdict.parts} <= {RATIONAL, FLOATS}
+    (value,) = (part for part in verdict.parts if part.name == "value of the secret")
+    assert value.claimed == value.recomputed is not None
     assert {"mechanism", "level", "value", "bound", "gap", "bins"} <= {*parts}
     assert "cannot be checked" in run("verify", path, code=3)
     assert script(path)[0] == 2

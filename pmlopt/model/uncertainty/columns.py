@@ -59,7 +59,7 @@ class Box:
         low, step = np.full(mass.shape, self.low), np.full(mass.shape, self.high - self.low)
         rest = 1 - self.low - step * mass
         has = between > 0
-        extra = np.where(has, rest / np.where(has, between, 1.0), 0.0)
+        extra = np.divide(rest, between, out=np.zeros(mass.shape), where=has)
         full = ~has & (mass > 0)
         return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
 

@@ -40,7 +40,7 @@ def snap(matrix: FloatArray, grid: int = GRID) -> FloatArray:
     scaled = matrix * grid  # exact for a power of two
     counts = np.floor(scaled).astype(np.int64)
     remainder = np.where(matrix > 0, scaled - counts, -1.0)  # zeros come last, and stay zeros
-    rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1, kind="stable")
+    rank = np.argsort(np.argsort(-remainder, axis=1, kind="stable"), axis=1)
     short = grid - counts.sum(axis=1)
     counts += (rank < short[:, None]) & (matrix > 0)
     counts[np.arange(len(counts)), counts.argmax(axis=1)] += grid - counts.sum(axis=1)

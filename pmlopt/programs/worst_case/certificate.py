@@ -99,7 +99,7 @@ class ThresholdCertificate(Certificate):
         within = same and keeps(kept, self.epsilon)
         steps = np.diff(np.zeros(0) if self.utilities is None else self.utilities)
         rising = bool((steps > 0).all() or (steps < 0).all())
-        above = rising and 1 <= self.threshold <= self.order[matrix > 0].min()
+        above = rising and bool(1 <= self.threshold <= self.order[matrix > 0].min())
         ceiling = rising and self._nothing_beyond()
         names = ("mechanism", "level", "pairs")
         return (

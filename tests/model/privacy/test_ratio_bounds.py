@@ -21,7 +21,9 @@ from pmlopt import (
     ExpectedGain,
     ExpectedLoss,
     GainLeakage,
+    InvariantPrior,
     JointLaws,
+    MaximalLeakage,
     MetricPrivacy,
     MutualInformation,
     Prior,
@@ -32,10 +34,11 @@ from pmlopt import (
     design,
     solve,
 )
+from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming
-from pmlopt.programs.exact.arithmetic import integers, power_below
+from pmlopt.programs.exact.arithmetic import holds_exactly, integers, power_below, snap
 from pmlopt.programs.exact.repair import repair
 from pmlopt.programs.linear import letter_pairs
 from pmlopt.testing import check_requirement
@@ -333,6 +336,9 @@ def test_few_pairs_are_a_block_and_its_rows_have_coefficients_of_either_sign() -
         assert ON_FOUR[name].for_prior(PRIOR).block(PRIOR) is None
     assert PML(0.0, about=SECRET).block(PRIOR) is None
     assert PML(1e-6, about=SECRET).block(PRIOR) is not None
+    assert LIP(0.0, 0.5).block(PRIOR) is None
+    for roomy in (PML(0.5), LDP(0.5), LIP(0.5, 0.5), MaximalLeakage(0.5)):
+        assert roomy.block(PRIOR) is not None
     program = design(PRIOR, ON_FOUR["secret"], ExpectedGain(np.eye(4)))
     shut = program.with_constraints(shut=program.mechanism[0, 1] == 0)
     found, other = solve(shut, solver="structured"), solve(shut, solver="highs")
@@ -370,3 +376,49 @@ def test_with_room_has_the_pairs_of_its_own_level() -> None:
     roomy = tight.with_room(0.25)
     assert tight._pairs(prior).exponents.tolist() == [0.0] * 3
     assert roomy._pairs(prior).exponents.tolist() == [0.25] * 3
+
+
+@pytest.mark.parametrize("name", [name for name in ON_FOUR if name not in ("data and secret", "three")])
+def test_a_few_pairs_at_a_time_have_the_values_of_all(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    prior = PRIORS.get(name, PRIOR)
+    requirement = ON_FOUR[name].for_prior(prior)
+    matrix = np.random.default_rng(7).dirichlet(np.ones(3), 4)
+    weights = np.array(prior.weights, dtype=object)
+
+    def values() -> list[Any]:
+        exact = requirement.excess(weights, integers(matrix), power_below).tolist()
+        return [requirement.levels(prior, matrix), exact, requirement.excess(prior.pmf, matrix, math.exp)]
+
+    *found, near = values()
+    monkeypatch.setattr("pmlopt.model.privacy.ratios._MOST_ENTRIES", 4)
+    *again, nearly = values()
+    assert again == found
+    assert nearly == pytest.approx(near, abs=1e-14)
+
+
+MIRRORED = Secret.from_counts([[1, 3, 2, 3, 1], [1, 1, 6, 1, 1]])
+
+
+@pytest.mark.parametrize(
+    "requirement",
+    [PML(0.2, about=MIRRORED), PML([0.3, 0.5, 0.1, 0.5, 0.3]), MetricPrivacy(0.4, steps)],
+    ids=["secret", "budgets", "metric"],
+)
+@pytest.mark.parametrize("output", [0, 2])
+def test_of_columns_that_are_constant_on_cells_it_asks_the_same(requirement: Any, output: int) -> None:
+    listed = Prior.from_counts([2, 4, 8, 4, 2])
+    cells = InvariantPrior(listed, [reflection(5)]).pairs().cells(output)
+    assert cells.classes is not None
+    own, whole = requirement.on_cells(cells), requirement.for_prior(listed)
+    sharp = np.random.default_rng(8).dirichlet(np.ones(3), cells.size)
+    for share in (0.05, 0.2, 1.0):
+        values = snap(share * sharp + (1 - share) / 3)
+        on_letters = values[cells.classes]
+        levels = whole.levels(listed, on_letters)
+        assert own.levels(cells.prior, values) == pytest.approx(levels, abs=1e-14)
+        assert holds_exactly(cells.prior, own, values) == holds_exactly(listed, whole, on_letters)
+
+
+def test_counts_from_2_to_the_63_keep_all_digits() -> None:
+    counts = [[2**63 + 1, 1], [5, 2**64 - 1]]
+    assert Secret.from_counts(counts).weights[0].tolist() == counts

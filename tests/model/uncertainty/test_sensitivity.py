@@ -103,6 +103,7 @@ def test_sensitivity_is_what_the_set_adds_to_the_level(seed: int) -> None:
     added = leakage_sensitivity(p, case.priors, matrix)
     assert added == pytest.approx(capacity(case.defined, matrix) - level_under(p, matrix), abs=1e-8)
     assert added >= 0
+    assert added.output == leakage_capacity(case.priors, matrix).output
     corners = case.defined.corners()
     gains = [level_under(q, matrix) - level_under(p, matrix) for q in corners]
     assert max(gains) == pytest.approx(float(added), abs=1e-8)

@@ -21,6 +21,7 @@ from pmlopt import (
     Box,
     ConvexHull,
     ExpectedGain,
+    InvariantPrior,
     L1Ball,
     MinimumMass,
     MutualInformation,
@@ -31,6 +32,7 @@ from pmlopt import (
     solve,
 )
 from pmlopt.core.records import plain
+from pmlopt.data.symmetry import reflection
 from pmlopt.errors import PriorError, PrivacyError
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.uncertainty.l1_ball import Center
@@ -189,6 +191,11 @@ def test_a_centre_with_zeros_is_exact_in_integers() -> None:
     least, total = one.least_sum(np.array([[1, 0], [0, 1], [0, 0]], dtype=object))
     assert [Fraction(value, total) for value in least] == [Fraction(5, 12), Fraction(1, 12)]
     assert one.labels == ("a", "b", "c")
+    fields = one.center.probabilities, one.labels, (2, 1, 0)
+    assert plain(L1Ball(Center.from_fields(*fields), 0.5)) == plain(one)
+    for wrong, said in ((fields[0] * 0.9, "sum to 0.9"), (fields[0][::-1], "not its counts")):
+        with pytest.raises(PrivacyError, match=said):
+            Center.from_fields(wrong, *fields[1:])
 
 
 @pytest.mark.parametrize("epsilon", [0.3, 2.0])
@@ -242,3 +249,27 @@ def test_what_is_no_set_is_refused() -> None:
         for other in ([1.0], [0.5, 0.3, 0.2]):
             with pytest.raises(PrivacyError, match="on 2 letters, and the prior on"):
                 one.contains(other)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_by_linear_rows_the_largest_entry_is_within_the_least_mean(kind: str) -> None:
+    rng = np.random.default_rng(9)
+    one, matrix = random_set(kind, rng, 4).priors, rng.uniform(0.2, 1.0, (4, 2))
+    for column, least in zip(matrix.T, one.least_mean(matrix), strict=True):
+        for share in (1 - 1e-8, 1 + 1e-8):
+            rows = one.rows(share * least / column.max())
+            numbers = rows.numbers(column[:, None])
+            assert (numbers[:, 0] >= rows.least - 1e-12).all()
+            broken = float((rows.on_column @ column[:, None] + rows.on_numbers @ numbers).max())
+            assert (broken <= 1e-12) == (share < 1)
+
+
+@pytest.mark.parametrize("output", [0, 2])
+def test_columns_that_are_constant_on_cells_have_the_least_means_of_their_letters(output: int) -> None:
+    listed = Prior.from_counts([2, 4, 8, 4, 2])
+    cells = InvariantPrior(listed, [reflection(5)]).pairs().cells(output)
+    values = np.random.default_rng(8).uniform(size=(cells.size, 3))
+    for one in (L1Ball(listed, 0.15), L1Ball([0.2, 0.3, 0.0, 0.3, 0.2], 0.5), MinimumMass(5, 0.05),
+                Box([0.05, 0.1, 0.2, 0.1, 0.05], [0.3, 0.3, 0.6, 0.3, 0.3])):  # fmt: skip
+        expected = one.least_mean(values[cells.classes])
+        assert one.on_cells(cells).least_mean(values) == pytest.approx(expected, abs=1e-14)

@@ -19,10 +19,12 @@ from pmlopt.programs.exact.arithmetic import (
     has_entropy,
     holds_exactly,
     integers,
+    mixed,
     normalised,
     power_below,
     rows_are_exact,
     snap,
+    total,
 )
 from pmlopt.programs.exact.repair import without_noise
 
@@ -61,7 +63,9 @@ def test_snapped_rows_sum_to_exactly_one(seed: int, width: int, tiny: bool) -> N
 
 @pytest.mark.parametrize("width", [1, 3, 10, 49, 2000])
 def test_even_rows_sum_to_exactly_one(width: int) -> None:
-    assert_snapped(np.full((2, width), 1 / width))
+    rows = np.full((2, width), 1 / width)
+    assert_snapped(rows)
+    assert (np.diff(snap(rows)) <= 0).all()  # of equal remainders the first are rounded up
 
 
 matrices = st.lists(
@@ -165,8 +169,24 @@ def test_at_the_largest_entropy_four_last_digits_are_allowed_for(short: float, e
     assert has_entropy(law, np.zeros((1, 2)), math.log(2), math.log(2)) == enough
 
 
+def test_below_the_largest_entropy_nothing_is_allowed_for() -> None:
+    law, counts, entropy = (
+        np.array([[0.75, 0.25]]),
+        np.zeros((1, 2)),
+        0.5623351446188083,
+    )  # 2 log 2 - 3/4 log 3
+    assert has_entropy(law, counts, entropy - 2e-16, math.log(2))
+    assert not has_entropy(law, counts, entropy + 2e-16, math.log(2))
+    assert has_entropy(np.array([[1.0, 0.0]]), counts, 0.0, math.log(2))
+    for no_law in ([[0.0, 0.0]], [[1.5, -0.5]]):
+        assert not has_entropy(np.array(no_law), counts, 0.0, math.log(2))
+
+
 def test_sums_of_decimals_and_laws_of_logarithms() -> None:
     assert dot([Decimal(2), Decimal("0.5")], [Decimal(3), Decimal(4)]) == 8
+    assert isinstance(total([]), Decimal)
+    rows = [[Decimal(1), Decimal(2)], [Decimal(3), Decimal(4)]]
+    assert mixed([Decimal("0.25"), Decimal("0.75")], rows) == [Decimal("2.5"), Decimal("3.5")]
     law = normalised([0.0, math.log(3)])
     assert [float(one.exp()) for one in law] == pytest.approx([0.25, 0.75], abs=1e-15)
 

@@ -31,7 +31,15 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Requirement
 from pmlopt.programs.exact.arithmetic import holds_exactly, snap
-from pmlopt.programs.exact.repair import Repair, nearest_repair, perfected, repair
+from pmlopt.programs.exact.repair import (
+    Repair,
+    _basis,
+    least_mixing,
+    nearest_repair,
+    perfected,
+    repair,
+    roughly,
+)
 
 kinds = pytest.mark.parametrize("kind", oracles.KINDS)
 
@@ -89,6 +97,19 @@ def test_outputs_of_noise_are_dropped(requirement: Requirement, seed: int) -> No
     assert fixed.shift < 1e-11
 
 
+@kinds
+def test_a_rough_repair_meets_the_bound_but_for_the_last_digits_and_is_near(kind: str) -> None:
+    rng = np.random.default_rng(6)
+    prior, matrix = Prior(rng.dirichlet(np.ones(5))), rng.dirichlet(np.ones(4), 5)
+    levels, share = oracles.levels_of(kind, prior, matrix), 1 - 1e-5
+    noisy = matrix + 1e-6 * rng.uniform(-1, 1, matrix.shape)
+    rough = roughly(prior, oracles.requirement_at(kind, levels, share), noisy)
+    assert rough.sum(axis=1) == pytest.approx(1.0, abs=1e-14)
+    for name, level in oracles.levels_of(kind, prior, rough).items():
+        assert level <= share * levels[name] * (1 + 1e-12)
+    assert np.abs(rough - noisy).max() <= 1e-4
+
+
 def test_a_rare_output_that_meets_the_bound_is_kept() -> None:
     rare = np.tile([1e-6, 1 - 1e-6], (3, 1))
     fixed = assert_repaired(Prior([0.2, 0.3, 0.5]), PML(0.1), rare)
@@ -129,6 +150,14 @@ def test_rows_are_renormalised() -> None:
     assert np.array_equal(fixed.matrix, snap(fixed.matrix))
 
 
+@pytest.mark.parametrize(("least", "told"), [(0.004, 1e-3), (0.04, 1e-3), (0.4, 1e-3), (1e-15, 0.0)])
+def test_a_share_that_is_searched_is_at_most_twice_the_least(least: float, told: float) -> None:
+    theta, mixture = least_mixing(0.0, lambda theta: theta, lambda theta: theta >= least, lambda theta: told)
+    assert least <= theta == mixture <= 2 * least
+    assert least_mixing(0.3, lambda theta: theta, lambda theta: theta == 1.0, lambda theta: 0.5)[0] == 1.0
+    assert least_mixing(0.0, lambda theta: theta, lambda theta: theta > 0, lambda theta: 0.0)[0] == 2.0**-53
+
+
 @pytest.mark.parametrize("lower", [35.0, 40.0, 100.0, 700.0])
 def test_entries_below_the_grid_cost_a_unit_of_it(lower: float) -> None:
     prior = Prior([0.5, 0.3, 0.2])
@@ -153,14 +182,14 @@ def test_an_unlikely_output_is_repaired_by_a_little_of_the_uniform_law() -> None
 SECRET = Secret(np.random.default_rng(3).dirichlet(np.ones(15)).reshape(3, 5))
 
 
-@pytest.mark.parametrize("epsilon", [1e-9, 1e-3])
+@pytest.mark.parametrize("epsilon", [1e-9, 1e-8])
 def test_a_broken_matrix_is_mended_by_the_least_change(epsilon: float) -> None:
     privacy = PML(epsilon, about=SECRET)
     given, p = SECRET.conditionals, SECRET.prior.pmf
     within = np.linalg.svd(given - p)[2][-3:].T  # what no value of the secret is told by
     shares = np.random.default_rng(4).uniform(-1, 1, (3, 4))
     matrix = 0.25 + 0.05 * within @ (shares - shares.mean(axis=1, keepdims=True))
-    off = matrix + 1e-10 * np.random.default_rng(5).normal(size=matrix.shape)
+    off = matrix + 2 * epsilon * np.random.default_rng(5).normal(size=matrix.shape)
     fixed = nearest_repair(SECRET.prior, privacy, off)
     assert fixed.theta <= repair(SECRET.prior, privacy, off).theta
     assert holds_exactly(SECRET.prior, privacy, fixed.matrix)
@@ -275,3 +304,10 @@ def test_a_result_that_floats_hold_back_says_what_to_do() -> None:
     assert near.status.value == "optimal"
     assert near.value == pytest.approx(held.bound, abs=1e-7)
     assert "Secret.from_counts" not in near.reason
+
+
+def test_units_are_used_up_to_the_largest_and_no_further() -> None:
+    found = _basis([[2**33, -1]], (0, 1))
+    assert found is not None
+    assert (*found[:2], found[2].tolist()) == ([1], [2**33], [[1], [2**33]])
+    assert _basis([[2**33 + 1, -1]], (0, 1)) is None

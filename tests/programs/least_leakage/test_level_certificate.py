@@ -247,3 +247,10 @@ def test_a_matrix_below_the_floor_is_lifted_or_refused() -> None:
     assert gain >= 0.5 - 1e-14
     assert lifted.residuals["expected"] == 0
     assert lifted.value >= math.log(2) - 1e-12
+    # beside a lower floor the claim says by how much it is above, in units of what there is above a constant
+    lower = replace(lifted, expected=Expected(True, np.eye(4), 0.4))
+    (demand,) = (claim for claim in lower.checks() if claim.name == "demand")
+    assert demand.holds
+    assert demand.recomputed is not None
+    assert demand.claimed is not None
+    assert demand.recomputed - demand.claimed == pytest.approx((gain - 0.4) / 0.75, abs=1e-12)

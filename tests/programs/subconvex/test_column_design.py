@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from typing import Any
 
 import cvxpy as cp
@@ -273,3 +274,10 @@ def test_columns_that_are_not_optimal_are_not_used() -> None:
 def test_no_weights_at_all_are_an_error() -> None:
     with pytest.raises(ArithmeticError, match="no column has a weight"):
         fewest_outputs(np.ones((2, 1)), np.ones(1), np.full(2, 0.5), np.zeros(1))
+
+
+def test_without_multipliers_no_bound_is_proved() -> None:
+    certificate = solve(design([0.5, 0.3, 0.2], PML(0.5), INFORMATION)).certificate
+    bare = replace(certificate, multipliers=None)
+    assert not bare.verify()
+    assert replace(bare, bound=math.inf).verify()

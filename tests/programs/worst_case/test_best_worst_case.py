@@ -154,8 +154,9 @@ def test_the_best_worst_utility_is_that_of_a_search_over_floors(seed: int) -> No
         assert result.certificate.verify()
         assert gains[result.mechanism.matrix > 0].min() == max(kept)
         assert result.level <= epsilon + 1e-12
+    claim = best.certificate
+    assert not replace(claim, value=best.value + 1e-4).verify()  # no utility of the table
     if best.value < gains.max(axis=1).min():
-        claim = best.certificate
         above = float(np.unique(gains)[claim.threshold])
         assert not replace(claim, value=above, bound=above).verify()
         assert not replace(claim, utilities=np.zeros(len(np.unique(gains)))).verify()

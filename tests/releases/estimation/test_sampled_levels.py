@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 from scipy.special import softmax
-from scipy.stats import beta, chi2
+from scipy.stats import beta, binom, chi2
 
 from pmlopt import Mechanism, Prior, ldp_level, leakage_level
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError
 from pmlopt.releases.estimation import level_from_samples, samples_to_refute
-from pmlopt.releases.estimation.sampled_levels import Measure, _CellTest
+from pmlopt.releases.estimation.sampled_levels import Measure, _CellTest, _ratios, _Tail
 
 PRIOR = Prior([0.7, 0.3], ["a", "b"])
 BOX = np.array([[0.8, 0.2], [0.3, 0.7]])
@@ -126,3 +126,35 @@ def test_bad_samples_are_refused(
 ) -> None:
     with pytest.raises(error, match=message):
         level_from_samples(PRIOR, counts, **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("upward", [True, False])
+def test_tails_are_those_of_the_binomial_and_their_slopes_those_of_differences(upward: bool) -> None:
+    seen = np.array([0.0, 1, 3, 9, 10])
+    every, q, step = _Tail(seen, 10 - seen, upward), np.full(5, 0.3), 1e-6
+    expected = binom.logsf(seen - 1, 10, q) if upward else binom.logcdf(seen, 10, q)
+    assert every.log(q) == pytest.approx(expected, abs=1e-12)
+    assert every.log_slope(q)[~every.varied].tolist() == [-math.inf]
+    tail, q = _Tail(seen[every.varied], 10 - seen[every.varied], upward), q[1:]
+    slopes = np.abs(tail.log(q + step) - tail.log(q - step)) / (2 * step)
+    assert np.exp(tail.log_slope(q)) == pytest.approx(slopes, rel=1e-6)
+    bends = (tail.log_slope(q + step) - tail.log_slope(q - step)) / (2 * step)
+    assert tail.bend(q) == pytest.approx(bends, rel=1e-5)
+    span = np.full(4, 0.1), np.full(4, 0.9)
+    assert tail.where_slope(np.log(slopes), span) == pytest.approx(q, rel=1e-5)
+    for wanted in (1e3, -1e3):  # steeper, or less steep, than anywhere in the span
+        end = span[0 if (wanted > 0) == upward else 1]
+        assert tail.where_slope(np.full(4, wanted), span) == pytest.approx(end, rel=1e-12)
+
+
+def test_levels_of_letters_and_outputs_are_those_of_their_definition() -> None:
+    p = np.array([0.5, 0.3, 0.2])
+    matrix = np.array([[0.5, 0.3, 0.2, 0], [0.1, 0.6, 0.3, 0], [0.2, 0.2, 0.5, 0.1]])
+    for x, y in product(range(3), range(4)):
+        own, least = matrix[x, y], min(matrix[k, y] for k in range(3) if k != x)
+        told, bound = _ratios(p, matrix, matrix, "pml")[x, y], _ratios(p, matrix, matrix, "ldp")[x, y]
+        if own == 0:
+            assert told == bound == -math.inf
+        else:
+            assert told == pytest.approx(math.log(own / float(p @ matrix[:, y])), abs=1e-14)
+            assert bound == pytest.approx(math.log(own / least) if least else math.inf, abs=1e-14)

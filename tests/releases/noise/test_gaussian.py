@@ -17,6 +17,7 @@ from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 
 from pmlopt.releases.noise import BinaryGaussian, plocal_failure, plocal_scale
+from pmlopt.releases.noise.gaussian import GaussianFailure
 
 SHARES = st.one_of(st.sampled_from([1e-6, 0.01, 0.25, 0.5]), st.floats(0.01, 0.5))
 SIGMAS = st.one_of(st.sampled_from([0.3, 1.0, 1.5, 2.0]), st.floats(0.1, 20.0))
@@ -240,3 +241,19 @@ class TestLocal:
 def test_plocal_failure_past_every_float() -> None:
     assert plocal_failure(1e300, 1e300) == 0
     assert plocal_failure(1e-300, 1e-300) == 1
+
+
+@pytest.mark.parametrize("epsilon", [0.2, 1.0])
+@pytest.mark.parametrize("sigma", [0.4, 1.5])
+def test_the_derivatives_in_a_probability_are_those_of_differences(epsilon: float, sigma: float) -> None:
+    failure = GaussianFailure(epsilon, sigma)
+    p, step = np.linspace(0.05, 0.9 * math.exp(-epsilon), 9), 1e-4
+
+    def total(mass: FloatArray) -> FloatArray:
+        near, far = failure.near_and_far(failure.letters(mass, 1 - mass))
+        return np.asarray(mass * near + (1 - mass) * far)
+
+    below, at, above = total(p - step), total(p), total(p + step)
+    letters = failure.letters(p, 1 - p)
+    assert failure._slope(letters) == pytest.approx((above - below) / (2 * step), abs=1e-5)
+    assert failure._bend(letters, letters) == pytest.approx((above - 2 * at + below) / step**2, abs=1e-3)
