@@ -64,10 +64,3 @@ def test_every_page_is_in_the_navigation() -> None:
     listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
     pages = {path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")}
     assert listed - {"commands.md"} == pages, "commands.md is written when the site is built"
-
-
-def test_every_file_that_a_page_names_is_there() -> None:
-    named = re.compile(r"`((?:pmlopt|programs|tests|benchmarks|docs|problems)/[\w/.-]+\.\w+)`")
-    for page in (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")):
-        for name in named.findall(page.read_text("utf-8")):
-            assert (ROOT / name).exists() or (ROOT / "pmlopt" / name).exists(), (page.name, name)

@@ -22,7 +22,7 @@ from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import expectation
-from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, nearest_repair
+from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
 from pmlopt.programs.linear.certificate import (
     AffineConstraint,
     LinearCertificate,
@@ -208,13 +208,13 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
 
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
-    fixed = nearest_repair(program.prior, program.privacy, matrix)
+    fixed = polished_repair(program.prior, program.privacy, matrix)
     if program.privacy.has_ratios:  # bounds on each column by itself
         return fixed
     worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
     if worth[0] - worth[1] <= NOTICED * program.scale:
         return fixed
-    kept = nearest_repair(program.prior, program.privacy, matrix, noise=0.0)
+    kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
     return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
 
 

@@ -14,7 +14,7 @@ from pmlopt.data.mechanism import Mechanism, paired
 from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of
-from pmlopt.programs.exact.repair import nearest_repair
+from pmlopt.programs.exact.repair import polished_repair
 from pmlopt.programs.program import Found, Method, MethodError, Question, certified, found_by
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
 from pmlopt.programs.subconvex.column_generation import fewest_outputs, generate
@@ -47,7 +47,7 @@ def certify_columns(
     """
     if program.outputs is not None:  # the outputs that the optimum does not need never occur
         matrix = np.pad(matrix, ((0, 0), (0, len(program.outputs) - matrix.shape[1])))
-    fixed = nearest_repair(program.prior, program.privacy, matrix, noise=0.0)
+    fixed = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
     mechanism = Mechanism(fixed.matrix, program.prior.labels, program.outputs)
     value = program.utility.value(program.prior, mechanism)
     closed = program.space.closed_bound[1]

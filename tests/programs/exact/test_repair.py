@@ -35,8 +35,9 @@ from pmlopt.programs.exact.repair import (
     Repair,
     _basis,
     least_mixing,
-    nearest_repair,
     perfected,
+    polished,
+    polished_repair,
     repair,
     roughly,
 )
@@ -190,9 +191,23 @@ def test_a_broken_matrix_is_mended_by_the_least_change(epsilon: float) -> None:
     shares = np.random.default_rng(4).uniform(-1, 1, (3, 4))
     matrix = 0.25 + 0.05 * within @ (shares - shares.mean(axis=1, keepdims=True))
     off = matrix + 2 * epsilon * np.random.default_rng(5).normal(size=matrix.shape)
-    fixed = nearest_repair(SECRET.prior, privacy, off)
-    assert fixed.theta <= repair(SECRET.prior, privacy, off).theta
+    near = polished(SECRET.prior, privacy, off)
+    assert near is not None
+    assert np.abs(near.sum(axis=1) - 1).max() <= 1e-15
+    broken, mended = ((given @ one - np.exp(epsilon) * (p @ one)).max() for one in (off, near))
+    assert -1.1e-15 < mended < 0 < epsilon / 2 < broken  # within by four last digits of both terms, twice
+    assert np.abs(near - off).max() <= 3 * epsilon
+    fixed = polished_repair(SECRET.prior, privacy, off)
+    assert fixed.theta <= 1e-12 < 0.1 < repair(SECRET.prior, privacy, off).theta
     assert holds_exactly(SECRET.prior, privacy, fixed.matrix)
+
+
+def test_zeros_stay_and_other_requirements_are_left() -> None:
+    matrix = np.array([[1.0, 0.0], [0.5, 0.5], [0.5, 0.5], [0.5, 0.5], [0.0, 1.0]])
+    near = polished(SECRET.prior, PML(2.0, about=SECRET), matrix)
+    assert near is not None
+    assert np.array_equal(near, matrix)
+    assert polished(SECRET.prior, MaximalLeakage(0.1), matrix) is None
 
 
 # ---------------------------------------------------------------- perfect privacy

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
+from oracles.noise import largest
 from scipy.integrate import quad
-from scipy.optimize import brentq, minimize_scalar
+from scipy.optimize import brentq
 from scipy.special import logsumexp, ndtr
 from scipy.stats import norm
 
@@ -69,23 +69,6 @@ def searched(interval: tuple[float, float], sigma: float, epsilon: float) -> flo
     steps, edge = np.geomspace(1e-17, 1e-2, 200), math.exp(-epsilon)
     near = np.concatenate([np.linspace(*interval, 20_001), edge - steps, 1 - edge + steps, [0.5]])
     return largest(lambda q: closed(q, sigma, epsilon), near, interval)
-
-
-def largest(
-    failure: Callable[[FloatArray], FloatArray], grid: FloatArray, interval: tuple[float, float]
-) -> float:
-    """The largest value on a grid within an interval, with a local search in its best cells."""
-    grid = np.unique(np.clip(grid, *interval))
-    values = failure(grid)
-    best = float(values.max())
-    for at in np.argsort(values)[-3:]:
-        ends = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
-        found = minimize_scalar(
-            lambda q: -float(failure(np.array([q]))[0]),
-            bounds=ends, method="bounded", options={"xatol": 1e-14},
-        )  # fmt: skip
-        best = max(best, -float(found.fun))
-    return best
 
 
 class TestFailure:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from oracles.designs import FloatArray
-from releases.noise.test_what_all_noise_shares import check_law
+from oracles.noise import check_law
 from scipy.special import logsumexp
 from scipy.stats import laplace
 from strategies import MODEST

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
-from releases.noise.test_gaussian import largest
+from oracles.noise import largest
 from scipy.special import ndtr
 
 from pmlopt import AllPriors, Box, ConvexHull, L1Ball, Prior, confidence_ball, confidence_box

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracles.designs import FloatArray
+from oracles.noise import check_law
 from scipy.stats import laplace, norm
 
 from pmlopt import Prior
@@ -115,13 +115,6 @@ def test_samples_are_of_their_labels_and_seeds(kind: Any) -> None:
     law = {BinaryLaplace: laplace, BinaryGaussian: norm}[kind]
     for label, centre in (("no", -1.0), ("yes", 1.0)):
         check_law(noise.sample([label] * 50_000, seed=20), law(centre, 1.5).cdf)
-
-
-def check_law(draws: FloatArray, law: Callable[[FloatArray], FloatArray]) -> None:
-    """By the Dvoretzky-Kiefer-Wolfowitz inequality (Massart's constant) right code fails at 1e-6 of seeds."""
-    at, steps = law(np.sort(draws)), np.arange(len(draws) + 1) / len(draws)
-    apart = max((steps[1:] - at).max(), (at - steps[:-1]).max())
-    assert apart <= math.sqrt(math.log(2 / 1e-6) / (2 * len(draws)))
 
 
 @settings(max_examples=30, deadline=None)
