@@ -123,9 +123,8 @@ def apply(
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.data.tables import FolderTable, is_folder
     from pmlopt.publishing.releasing import ClearColumns
-    from pmlopt.releases.applying import apply_columns
+    from pmlopt.releases.applying import apply_columns, apply_folder
     from pmlopt.releases.batches import ColumnRelease
-    from pmlopt.releases.folders import apply_folder
     from pmlopt.verification import trusted
 
     if holds_orbits(mechanism_file):

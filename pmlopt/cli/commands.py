@@ -334,7 +334,7 @@ def audit(
     """
     from pmlopt import measures
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
-    from pmlopt.programs.claims import violation
+    from pmlopt.programs.certificate import violation
     from pmlopt.programs.envelope.program import envelope
     from pmlopt.programs.exact.arithmetic import holds_exactly, rows_are_exact
     from pmlopt.programs.held import prove

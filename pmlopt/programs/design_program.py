@@ -19,8 +19,16 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import Utility
-from pmlopt.programs.certificate import RATIONAL, C_co, Certificate, Claim, StoredPrior
-from pmlopt.programs.claims import confidence_claims, level_claim, mechanism_claim
+from pmlopt.programs.certificate import (
+    RATIONAL,
+    C_co,
+    Certificate,
+    Claim,
+    StoredPrior,
+    confidence_claims,
+    level_claim,
+    mechanism_claim,
+)
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.program import Program
 

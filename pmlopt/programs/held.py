@@ -11,8 +11,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy import Requirement
-from pmlopt.programs.certificate import Claim, Restart, Status, Timings
-from pmlopt.programs.claims import bound_claim, value_claim, violation
+from pmlopt.programs.certificate import Claim, Restart, Status, Timings, bound_claim, value_claim, violation
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.exact.repair import repair
 from pmlopt.programs.result import Result

@@ -48,10 +48,9 @@ from pmlopt.publishing.folder import (
     whole_folder,
 )
 from pmlopt.publishing.page import pages
-from pmlopt.releases.applying import apply_columns, input_codes
+from pmlopt.releases.applying import apply_columns, apply_folder, input_codes
 from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear
 from pmlopt.releases.batches import ColumnRelease
-from pmlopt.releases.folders import apply_folder
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
 from pmlopt.releases.recorded import RecordedDraws, joint_mechanism, numbers_of_people

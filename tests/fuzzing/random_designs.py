@@ -23,7 +23,7 @@ from oracles.designs import exact_prior, is_stochastic
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
-from pmlopt.data.symmetry.types import IIDPrior
+from pmlopt.data.symmetry.independent import IIDPrior
 from pmlopt.model.privacy import LDP, PML, GuessLeakage
 from pmlopt.model.uncertainty import ConvexHull, L1Ball
 from pmlopt.model.utility import (

@@ -37,7 +37,7 @@ from pmlopt.errors import MechanismError, PrivacyError, SolverUnavailableError
 from pmlopt.measures import leakage_level
 from pmlopt.model.utility import LinearUtility, hamming
 from pmlopt.programs import Alternating
-from pmlopt.programs.claims import gap_claim
+from pmlopt.programs.certificate import gap_claim
 from pmlopt.programs.held import prove
 from pmlopt.verification import verify_file
 

@@ -40,7 +40,7 @@ from pmlopt.errors import (
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import absolute, hamming, squared
-from pmlopt.programs import Status, isolation, solving
+from pmlopt.programs import Status, solving
 from pmlopt.programs.linear.methods import QUESTION
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Found, Method
@@ -413,7 +413,7 @@ class TestFailures:
             harm()
             raise AssertionError
 
-        monkeypatch.setattr(isolation, "GRACE", 0.1)
+        monkeypatch.setattr(solving, "GRACE", 0.1)
         with pytest.raises(SolverError, match=account):
             solve(self.PROGRAM, Method("harmful", "a test", harmful), time_limit=0.1, isolated=True)
 

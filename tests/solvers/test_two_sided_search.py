@@ -10,7 +10,7 @@ from oracles.envelopes import most_mass
 
 from pmlopt import envelope
 from pmlopt.core.arrays import FloatArray
-from pmlopt.programs.envelope.multipliers import RatioPrograms
+from pmlopt.programs.envelope.certifying import RatioPrograms
 from pmlopt.solvers.outcome import FOREVER, TIME, Clock
 from pmlopt.solvers.two_sided_search import Answer, Search
 

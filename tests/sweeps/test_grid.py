@@ -68,7 +68,7 @@ def test_the_fingerprint_sees_what_a_function_has_bound() -> None:
     around: list[Any] = []
     around.append(around)
     assert fingerprint(around)
-    assert name_of(PML(1.0)) == "pmlopt.model.privacy.pml.PML"
+    assert name_of(PML(1.0)) == "pmlopt.model.privacy.mean_bounds.PML"
 
 
 class Slotted:

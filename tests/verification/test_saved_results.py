@@ -44,8 +44,7 @@ from pmlopt import (
 from pmlopt.core.arrays import Label
 from pmlopt.data.symmetry import OrbitMechanism
 from pmlopt.errors import FileFormatError, PmloptError, SolverError
-from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL
-from pmlopt.programs.claims import violation
+from pmlopt.programs.certificate import DECIMAL, FLOATS, RATIONAL, violation
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Found, Method
 from pmlopt.solvers.outcome import Options

@@ -1,3 +1,5 @@
+from .independent import IIDPrior as IIDPrior
+from .independent import ProductPrior as ProductPrior
 from .invariant import CirclePrior as CirclePrior
 from .invariant import InvariantPrior as InvariantPrior
 from .invariant import reflection as reflection
@@ -7,5 +9,3 @@ from .prior import Cells as Cells
 from .prior import PairOrbits as PairOrbits
 from .prior import PairSpace as PairSpace
 from .prior import SymmetricPrior as SymmetricPrior
-from .product import ProductPrior as ProductPrior
-from .types import IIDPrior as IIDPrior

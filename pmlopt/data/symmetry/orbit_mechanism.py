@@ -20,8 +20,8 @@ from pmlopt.core.files import VERSION, ending_of, is_standard, json_bytes, read_
 from pmlopt.core.records import plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.sampling.categorical import RandomBits, Seed, random_bits
+from pmlopt.data.symmetry.independent import TypePairs
 from pmlopt.data.symmetry.prior import PairSpace, length_of, taken
-from pmlopt.data.symmetry.types import TypePairs
 from pmlopt.errors import FileFormatError, MechanismError
 
 FORMAT = "pmlopt-orbit-mechanism"

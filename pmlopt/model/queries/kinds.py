@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label
-from pmlopt.data.symmetry.types import compositions
+from pmlopt.data.symmetry.independent import compositions
 from pmlopt.errors import QueryError
 from pmlopt.model.queries.query import (
     LARGEST_COUNTS,

@@ -13,10 +13,9 @@ from pmlopt.core.arrays import FloatArray, Label, float_array
 from pmlopt.core.records import Named, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import PriorLike
+from pmlopt.data.symmetry.independent import ProductPairs, TypePairs
 from pmlopt.data.symmetry.invariant import CirclePairs
 from pmlopt.data.symmetry.prior import PairSpace
-from pmlopt.data.symmetry.product import ProductPairs
-from pmlopt.data.symmetry.types import TypePairs
 from pmlopt.data.tables.labelled import Labelled, Numbers
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import ExpectedGain, ExpectedLoss, LinearUtility, PairFunction, Utility

@@ -18,8 +18,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.symmetric import DistanceLoss
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim
-from pmlopt.programs.claims import bound_claim, gap_claim
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, bound_claim, gap_claim
 from pmlopt.programs.linear.certificate import LinearCertificate, utility_bound
 
 VALUE_BOXES, BOUND_BOXES = 16_384, 2_048

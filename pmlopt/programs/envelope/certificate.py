@@ -9,8 +9,15 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Range, Shape
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.uncertainty.prior_set import PriorSet
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, StoredPrior
-from pmlopt.programs.claims import confidence_claim, gap_claim
+from pmlopt.programs.certificate import (
+    FLOATS,
+    RATIONAL,
+    Certificate,
+    Claim,
+    StoredPrior,
+    confidence_claim,
+    gap_claim,
+)
 from pmlopt.programs.envelope.masses import Outcomes, RationalMechanism, reached_mass
 
 

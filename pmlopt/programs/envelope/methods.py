@@ -14,18 +14,20 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.programs.envelope.certificate import PostProcessingCertificate
 from pmlopt.programs.envelope.certifying import (
+    RatioPrograms,
     binary_attack,
     certify_envelope,
     certify_failure,
     channel,
     leaking,
     plain_attack,
+    proved_level,
     reached_ratio,
     spread,
     topped_up,
+    with_closed,
 )
 from pmlopt.programs.envelope.masses import reached_mass
-from pmlopt.programs.envelope.multipliers import RatioPrograms, proved_level, with_closed
 from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings, ProcessedFailureProgram
 from pmlopt.programs.program import Found, Method, Question, certified, starts_cold
 from pmlopt.solvers.outcome import TIME, Clock, Options

@@ -13,11 +13,13 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.programs.envelope_design.margin_programs import (
     LEAST_GAIN,
     Ascent,
+    BoxProof,
     MarginPrograms,
     Point,
+    gain_bound,
     starts,
+    trivial_proof,
 )
-from pmlopt.programs.envelope_design.margins import BoxProof, gain_bound, trivial_proof
 
 ASCENTS = 3
 """From how many of the starts, the best ones, the margins are moved."""

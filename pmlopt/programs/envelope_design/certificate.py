@@ -11,10 +11,18 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.core.records import Range, Shape
 from pmlopt.model.utility.linear import expectation, row_offsets
-from pmlopt.programs.certificate import RATIONAL, Certificate, Claim, StoredPrior
-from pmlopt.programs.claims import bound_claim, gap_claim, mechanism_claim, value_claim
+from pmlopt.programs.certificate import (
+    RATIONAL,
+    Certificate,
+    Claim,
+    StoredPrior,
+    bound_claim,
+    gap_claim,
+    mechanism_claim,
+    value_claim,
+)
 from pmlopt.programs.envelope.masses import leaking_mass
-from pmlopt.programs.envelope_design.margins import BoxProof, MarginRange
+from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginRange
 from pmlopt.programs.exact.repair import Change
 
 

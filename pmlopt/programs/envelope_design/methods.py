@@ -16,8 +16,7 @@ from pmlopt.programs.envelope.methods import worst_failure
 from pmlopt.programs.envelope.program import failure_after_processing
 from pmlopt.programs.envelope_design.branch_and_bound import search_margins
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margin_programs import MarginPrograms
-from pmlopt.programs.envelope_design.margins import BoxProof, trivial_proof
+from pmlopt.programs.envelope_design.margin_programs import BoxProof, MarginPrograms, trivial_proof
 from pmlopt.programs.envelope_design.program import EnvelopeDesign
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, Repair, mixed_with_laws, without_noise

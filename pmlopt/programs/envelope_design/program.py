@@ -15,7 +15,7 @@ from pmlopt.model.privacy import PML
 from pmlopt.model.utility import LinearUtility
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margins import MarginRange
+from pmlopt.programs.envelope_design.margin_programs import MarginRange
 from pmlopt.programs.linear.columns import Listed
 from pmlopt.programs.linear.program import Expectation, bounded
 from pmlopt.programs.program import Declaration, problem_of

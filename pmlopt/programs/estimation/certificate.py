@@ -12,8 +12,7 @@ from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.core.records import Shape
 from pmlopt.model.utility import EstimationError
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.programs.certificate import RATIONAL, Claim
-from pmlopt.programs.claims import bound_claim, gap_claim, value_claim
+from pmlopt.programs.certificate import RATIONAL, Claim, bound_claim, gap_claim, value_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.estimation.bounds import Objective, Proof
 from pmlopt.programs.estimation.columns import design_columns

@@ -9,11 +9,10 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.loaded_later import linalg, optimize
-from pmlopt.programs.estimation.bounds import Proof, relaxed
+from pmlopt.programs.estimation.bounds import MomentProblem, Proof, relaxed
 from pmlopt.programs.estimation.columns import MOST_LETTERS_RELAXED, with_constant
 from pmlopt.programs.estimation.fewer_outputs import fewest, merged, thinned
 from pmlopt.programs.estimation.interior_point import Weights, best_weights
-from pmlopt.programs.estimation.moments import MomentProblem
 from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.program import MethodError
 from pmlopt.solvers.outcome import Clock, Options

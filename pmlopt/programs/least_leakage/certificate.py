@@ -17,8 +17,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.model.privacy import PML
 from pmlopt.model.uncertainty import PriorSet
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
-from pmlopt.programs.claims import bound_claim, gap_claim
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim, bound_claim, gap_claim
 from pmlopt.programs.design_program import DesignCertificate, RequirementCertificate
 from pmlopt.programs.linear.certificate import OrbitCertificate
 from pmlopt.programs.linear.columns import Columns, Listed

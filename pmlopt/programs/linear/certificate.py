@@ -18,8 +18,16 @@ from pmlopt.errors import FileFormatError
 from pmlopt.model.constraints import Constraint
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.programs.certificate import FLOATS, RATIONAL, Claim
-from pmlopt.programs.claims import SHARE, bound_claim, confidence_claims, gap_claim, value_claim
+from pmlopt.programs.certificate import (
+    FLOATS,
+    RATIONAL,
+    SHARE,
+    Claim,
+    bound_claim,
+    confidence_claims,
+    gap_claim,
+    value_claim,
+)
 from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns

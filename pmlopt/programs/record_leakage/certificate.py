@@ -11,8 +11,7 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.records import Shape
 from pmlopt.model.queries import RecordChannel
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim
-from pmlopt.programs.claims import gap_claim
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, gap_claim
 from pmlopt.programs.record_leakage.proof import KindProof, belongs, leaks_at_least, none_leaks_more
 
 

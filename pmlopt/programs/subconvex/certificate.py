@@ -9,8 +9,7 @@ import numpy as np
 
 from pmlopt.core.arrays import rounding_of
 from pmlopt.model.utility import informations
-from pmlopt.programs.certificate import FLOATS, Claim
-from pmlopt.programs.claims import SHARE, bound_claim, gap_claim, value_claim
+from pmlopt.programs.certificate import FLOATS, SHARE, Claim, bound_claim, gap_claim, value_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.subconvex.column_spaces import column_space
 

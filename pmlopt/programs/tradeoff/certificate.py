@@ -10,8 +10,7 @@ from typing import ClassVar
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.queries import Query
 from pmlopt.model.queries.record_leakage_measures import uniform_alone
-from pmlopt.programs.certificate import DECIMAL, Certificate, Claim
-from pmlopt.programs.claims import gap_claim, value_claim
+from pmlopt.programs.certificate import DECIMAL, Certificate, Claim, gap_claim, value_claim
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.proof import (
     Sense,

@@ -12,7 +12,7 @@ from scipy import stats
 from pmlopt import CirclePrior, IIDPrior, InvariantPrior, Mechanism, Prior, leakage_level
 from pmlopt.data.sampling.categorical import SeededBits, SystemBits, Words
 from pmlopt.data.symmetry import OrbitMechanism, PairSpace, ProductPrior, reflection
-from pmlopt.data.symmetry.types import shuffled_within
+from pmlopt.data.symmetry.independent import shuffled_within
 from pmlopt.errors import FileFormatError, MechanismError
 
 FALSE_ALARM = 1e-6

@@ -34,7 +34,7 @@ from pmlopt.measures import envelope_slack, failure_probability, slack
 from pmlopt.model.uncertainty import PriorSet
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status, failure_after_processing
-from pmlopt.programs.envelope.multipliers import RatioPrograms
+from pmlopt.programs.envelope.certifying import RatioPrograms
 from pmlopt.solvers.outcome import FOREVER
 
 

@@ -17,8 +17,8 @@ from pmlopt import Mechanism, Prior, certify, envelope
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures import envelope_bounds, leakage_level
 from pmlopt.programs import Status
+from pmlopt.programs.envelope.certifying import proved_level
 from pmlopt.programs.envelope.masses import RationalMechanism, reached_mass
-from pmlopt.programs.envelope.multipliers import proved_level
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.exact.arithmetic import power_above, power_below
 

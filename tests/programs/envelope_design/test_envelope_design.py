@@ -30,7 +30,7 @@ from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.envelope.masses import leaking_mass
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
-from pmlopt.programs.envelope_design.margins import MarginRange, gain_bound
+from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound
 
 ABOVE = 1 + 1e-9
 """Just above e^epsilon the mass of what leaks so much must be below delta."""

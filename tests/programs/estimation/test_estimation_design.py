@@ -36,9 +36,8 @@ from pmlopt.model.closed_forms import (
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.estimation_error import Criterion
-from pmlopt.programs.estimation.bounds import Objective, Proof
+from pmlopt.programs.estimation.bounds import MomentProblem, Objective, Proof
 from pmlopt.programs.estimation.columns import column_cones
-from pmlopt.programs.estimation.moments import MomentProblem
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
