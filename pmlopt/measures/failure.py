@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative, rounding_of
+from pmlopt.core.loaded_later import optimize
 from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
@@ -196,8 +197,6 @@ class _Search:
             A prior of the set near the best one, the multipliers of the upper limits on q and of the lower
             ones, and the breach of the conditions.
         """
-        from scipy.optimize import linprog
-
         found, n = self.priors.polytope, len(fates)
         q, z = found.parts.T @ self.columns, found.parts.shape[1]
         slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
@@ -209,7 +208,7 @@ class _Search:
         right = np.concatenate([np.zeros(n), slopes * self.most, self.limits, -self.limits])
         used = np.concatenate([~out, free & (slopes > 0), inside, out])
         own, equal = np.hstack([found.rows, np.zeros((len(found.rows), 2 * n))]), found.equal
-        answer = linprog(
+        answer = optimize.linprog(
             np.concatenate([np.zeros(z), np.full(n, -gain), np.full(n, BREACH_PENALTY if gain else 1.0)]),
             A_ub=np.vstack([rows[used], own[~equal]]), b_ub=np.append(right[used], found.right[~equal]),
             A_eq=own[equal], b_eq=found.right[equal],

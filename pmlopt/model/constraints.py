@@ -5,17 +5,15 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, labels_of, nonnegative, places_of, real
+from pmlopt.core.loaded_later import sparse
 from pmlopt.core.records import Range, Record, fields_of
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 Scores: TypeAlias = Mapping[Any, float] | Iterable[tuple[Label, float]] | None
 
@@ -62,8 +60,6 @@ class Invariant(Constraint):
     name: ClassVar[str] = "invariant"
 
     def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        from scipy import sparse
-
         places = places_of(outputs, prior.labels, "the outputs of an invariant design", ProgramError)
         if sorted(places) != list(range(prior.size)):
             raise ProgramError(
@@ -154,8 +150,6 @@ class _Shut(Constraint):
         """(N, M) where they are."""
 
     def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        from scipy import sparse
-
         shut = self.shut(prior, outputs)
         cells = np.flatnonzero(shut)
         one_each = (np.ones(len(cells)), (np.arange(len(cells)), cells))
@@ -270,8 +264,6 @@ class OutcomeLeakage(Constraint):
         labels_of([label for label, _ in self.most], len(self.most), "the budgets", ProgramError)
 
     def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        from scipy import sparse
-
         known = [label for label, _ in self.most]
         places = places_of(known, outputs, "the budgets of outcomes", ProgramError)
         letters, m = np.eye(prior.size), len(outputs)
@@ -287,6 +279,4 @@ class OutcomeLeakage(Constraint):
 
 def _by_letter(values: FloatArray) -> sparse.csr_array:
     """(N, N M) a row for each letter, of values on its entries."""
-    from scipy import sparse
-
     return sparse.csr_array(sparse.block_diag(list(values[:, None, :]), format="csr"))

@@ -15,6 +15,7 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, Label, counts_at, label_key, said
+from pmlopt.core.loaded_later import special
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.tables.counting import tuples_of, with_letter
@@ -137,10 +138,8 @@ def _frequencies(counts: FloatArray, expected: FloatArray, rows: int) -> float:
     A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
     most `exp(-rows KL(count / rows || q))` to either side [boucheron2013concentration, Section 2.2].
     """
-    from scipy.special import rel_entr
-
     share, law = counts / rows, np.minimum(expected, 1.0)
-    exponent = rows * (rel_entr(share, law) + rel_entr(1 - share, 1 - law))
+    exponent = rows * (special.rel_entr(share, law) + special.rel_entr(1 - share, 1 - law))
     cells = int(((expected > 0) | (counts > 0)).sum())
     return min(1.0, 2 * cells * math.exp(-float(exponent.max())))
 

@@ -9,18 +9,15 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.solvers.outcome import Compiled, Options, Outcome, compiled
-
-if TYPE_CHECKING:
-    import cvxpy as cp
-    from scipy import sparse
 
 
 class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
@@ -54,8 +51,6 @@ RESTARTED: Mapping[str, float | str] = {
 
 def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
     """Solve an LP."""
-    import cvxpy as cp
-
     ready = compiled(problem, cp.HIGHS)
     clock = time.perf_counter()
     solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})

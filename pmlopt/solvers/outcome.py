@@ -8,17 +8,15 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from pmlopt.core.arrays import FloatArray, real
+from pmlopt.core.loaded_later import cp
 from pmlopt.errors import InputError
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 TIME = "time limit"
 """How what ran out of time says so."""

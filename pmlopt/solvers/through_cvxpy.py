@@ -6,17 +6,15 @@ import os
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from pmlopt.core.files import reason_of, write_whole
+from pmlopt.core.loaded_later import cp
 from pmlopt.errors import FileFormatError, ProgramError, SolverUnavailableError
 from pmlopt.solvers.highs import loaded, model_of
 from pmlopt.solvers.outcome import Options, Outcome, compiled
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 _TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
@@ -27,15 +25,11 @@ _TIME_LIMIT = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
 
 def installed() -> list[str]:
     """The solvers that cvxpy has here, by the names that `solve` takes."""
-    import cvxpy as cp
-
     return sorted(entry.lower() for entry in cp.installed_solvers())
 
 
 def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
     """Solve by the solver of that cvxpy name; `extra` goes to it as it is."""
-    import cvxpy as cp
-
     settings = {**_settings(solver, options), **extra}
     start = time.perf_counter()
     try:
@@ -80,8 +74,6 @@ def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
         ProgramError: the problem has constraints that are not linear.
         FileFormatError: the file cannot be written.
     """
-    import cvxpy as cp
-
     if not problem.is_lp():
         raise ProgramError("the program is not a linear program, and MPS holds nothing else")
     data, _, inverse = problem.get_problem_data(cp.HIGHS)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.core.loaded_later import sparse
 from pmlopt.core.records import Context, Record
 from pmlopt.data.prior import SMALLEST, Prior
 from pmlopt.data.sampling.categorical import RandomBits
@@ -36,7 +37,6 @@ def orbits_of(size: int, moves: Iterable[IntArray]) -> IntArray:
         size: how many members there are.
         moves: (size,) where each permutation takes them; one at a time is held.
     """
-    from scipy import sparse
     from scipy.sparse.csgraph import connected_components
 
     members = np.arange(size)

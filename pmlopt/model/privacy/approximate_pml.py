@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, nonnegative, probability
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
@@ -26,9 +27,6 @@ from pmlopt.model.privacy.requirement import (
 )
 from pmlopt.model.uncertainty.support_functions import lowest_between
 from pmlopt.solvers.structured.block_program import Block, slack_block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 @dataclass(frozen=True)
@@ -83,8 +81,6 @@ class ApproximatePML(Requirement):
         return below(math.exp(-min(self.epsilon, prior.max_leakage)))
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
         over, keep = cp.Variable(mechanism.shape, nonneg=True, name="excess"), self._keep(prior)
         return Declared(
             {

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, nonnegative, whole
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.model.privacy.ratios import LEAST_ROOM
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
 from pmlopt.solvers.structured.block_program import Block, largest_block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 @dataclass(frozen=True)
@@ -85,8 +83,6 @@ class GuessLeakage(Requirement):
         return min(1.0, math.exp(min(self.epsilon, LARGEST_EXPONENT)) * self._before(prior))
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
         shape = mechanism.shape
         over = cp.Variable(shape, nonneg=True, name="over")
         threshold = cp.Variable((1, shape[1]), nonneg=True, name="threshold")

@@ -12,11 +12,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, few, nonnegative
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
@@ -41,9 +42,6 @@ from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.model.uncertainty.support_functions import top_mean, two_values
 from pmlopt.solvers.structured.block_program import Block, mean_block, peak_block, ratio_block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 class Side(Enum):
@@ -132,8 +130,6 @@ class MeanBounds(Requirement):
         return {one.name: _level(p, m, one) for one in self.under(p)}
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
         ones, shape = np.ones((prior.size, 1)), (1, mechanism.shape[1])
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from decimal import Context, Decimal, localcontext
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, nonnegative, real
 from pmlopt.core.concave import largest_over_laws, power_sum
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
@@ -29,9 +30,6 @@ from pmlopt.model.privacy.requirement import (
     below,
     shaped,
 )
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""
@@ -159,8 +157,6 @@ def log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float
 
 def declared_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Expression:
     """(M,) `(sum_x p[x] v[x]^order)^(1/order)` of the columns of a cvxpy expression."""
-    import cvxpy as cp
-
     weighted = cp.multiply((p ** (1 / order))[:, None], columns)
     if order == 2:
         return cp.norm(weighted, 2, axis=0)
@@ -169,8 +165,6 @@ def declared_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Ex
 
 def minimise(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
     """Set the variables of a convex program to where it is least, as near as Clarabel comes."""
-    import cvxpy as cp
-
     for tolerance in (1e-11, 1e-8):
         tight = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
         with warnings.catch_warnings(), contextlib.suppress(cp.SolverError):
@@ -236,8 +230,6 @@ class SibsonLeakage(OfOrder):
         return {"sibson_leakage": max(0.0, math.log(total) * self.beta)}
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
         lengths = declared_norms(prior.pmf, mechanism, self.alpha)
         return Declared({"sibson_leakage": below(1 / self.largest_norm(prior.pmf)) * cp.sum(lengths) <= 1})
 
@@ -312,8 +304,6 @@ class MaximalAlphaLeakage(OfOrder):
         return {"maximal_alpha_leakage": renyi_centre(m.matrix, self.alpha)[2]}
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
         shape = mechanism.shape
         centre = cp.Variable((1, shape[1]), nonneg=True, name="centre")
         moments = cp.Variable(shape, nonneg=True, name="moments")

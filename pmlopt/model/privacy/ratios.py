@@ -8,19 +8,16 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from itertools import chain, combinations
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block_program import Block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
-    from scipy import sparse
 
 LARGEST_RATIO_EXPONENT = 700.0
 """The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
@@ -181,16 +178,12 @@ class Ratios:
     @cached_property
     def differences(self) -> tuple[Any, Any]:
         """(K, N) the numerators and the denominators, sparse."""
-        from scipy import sparse
-
         every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
         return every[self.above], every[self.below]
 
     @cached_property
     def excesses(self) -> tuple[Any, Any]:
         """(K, N) the numerators less e^exponent times the denominators, and plus that, sparse."""
-        from scipy import sparse
-
         above, below = self.differences
         factors = sparse.diags_array(np.exp(self.exponents))
         return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
@@ -211,8 +204,6 @@ class Ratios:
             mechanism: (N, M).
             factor: from (K,) e^-exponent to the factors of the numerators.
         """
-        import cvxpy as cp
-
         constraints: dict[str, cp.Constraint] = {}
         variables: dict[str, cp.Variable] = {}
         sides: cp.Expression = mechanism
@@ -225,8 +216,6 @@ class Ratios:
 
     def system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
         """(K, N + R) the pairs as rows, at most zero: of a column's entries, and of its products."""
-        from scipy import sparse
-
         k, every = len(self.exponents), self.size + len(self._floats)
         keep = factor(np.exp(-self.exponents))
         places = np.arange(k)
@@ -260,8 +249,6 @@ class Ratios:
         return np.asarray(last[3])
 
     def _weighed(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None) -> FloatArray:
-        from scipy import sparse
-
         found = np.zeros((len(self.exponents), gains.shape[1]))
         if not len(self.exponents):
             return found
@@ -316,8 +303,6 @@ class Ratios:
     @cached_property
     def _told(self) -> tuple[BoolArray, FloatArray, Any]:
         """(K,) the pairs with two sides that differ, the largest coefficient of each, and they over it."""
-        from scipy import sparse
-
         pairs, sizes = self.excesses
         unit = abs(pairs).max(axis=1).toarray().ravel()
         told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()
@@ -542,8 +527,6 @@ def _joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArr
     Returns:
         None where HiGHS has no multipliers.
     """
-    from scipy import sparse
-
     from pmlopt.solvers import highs
 
     (k, n), m = pairs.shape, gains.shape[1]

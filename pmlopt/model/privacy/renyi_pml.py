@@ -10,12 +10,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, float_array
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.records import Record, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
@@ -37,9 +38,6 @@ from pmlopt.model.privacy.of_order import (
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
 from pmlopt.model.privacy.secret_leakage import NO_MASS, check_secret_prior, member, name_about
 from pmlopt.model.uncertainty import PriorSet
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 LARGEST_WHOLE_ORDER = 64
 """Whole orders of up to this much are checked in integers; others in decimals."""
@@ -219,7 +217,6 @@ class RenyiPML(EachOutcome):
         """As for the data; about a secret prices of its values, (L, S, M), at which `proved` is least."""
         if self.about is None:
             return super().witness(prior, gains)
-        import cvxpy as cp
 
         unit, views = float(np.abs(gains).max()), self.views(prior.pmf)
         shape = (len(self.about.values), gains.shape[1])
@@ -394,8 +391,6 @@ class RobustRenyiPML(OfOrder):
         return np.exp(logs), at_logs
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        import cvxpy as cp
-
         self.check(prior)
         shape, keep = mechanism.shape, below(1 / self.largest_norm(prior.pmf))
         ones, row = np.ones((shape[0], 1)), (1, shape[1])
@@ -465,8 +460,6 @@ class RobustRenyiPML(OfOrder):
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """A law of the set and prices of the letters, (N, M) each, at which `proved` is least."""
-        import cvxpy as cp
-
         unit, found, m = float(np.abs(gains).max()), self.over.polytope, gains.shape[1]
         if not unit:
             return self._no_prices(prior, gains)

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.records import Record
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -22,9 +23,6 @@ from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios, block_of, together
 from pmlopt.model.uncertainty.columns import Cone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block_program import Block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 def parametric_constraints(
@@ -61,7 +59,6 @@ def parametric_constraints(
         0.552585
         0.610701
     """
-    import cvxpy as cp
     from cvxpy.expressions.constants.callback_param import CallbackParam
 
     known = as_prior(prior)
@@ -181,8 +178,6 @@ class Requirement(Record, ABC):
             >>> round(float(cp.Problem(cp.Maximize(cp.trace(P) / 2), rules).solve(solver="HIGHS")), 6)
             0.610701
         """
-        import cvxpy as cp
-
         known = as_prior(prior)
         if mechanism.ndim != 2 or mechanism.shape[0] != known.size or not mechanism.is_affine():
             raise PrivacyError(

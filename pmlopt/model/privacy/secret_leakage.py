@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, few, nonnegative, rounding_of
+from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, match_labels, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
@@ -18,9 +19,6 @@ from pmlopt.model.privacy.ratios import Ratios, ratios_of
 from pmlopt.model.privacy.requirement import Declared, Requirement, below
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows, PriorSet
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 NO_MASS = 1e-13
 """Multipliers of at most this are none."""
@@ -253,8 +251,6 @@ class RobustSecretPML(Requirement):
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
         """
-        from scipy import sparse
-
         s, n, law = self.over.law.size, self.over.conditionals[0].size, self.over.law.polytope
         given = [one.polytope for one in self.over.conditionals]
         sets = [*given, *given, *[law] * s]  # for the least means, the largest ones, and the outcomes

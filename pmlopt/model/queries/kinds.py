@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label
+from pmlopt.core.loaded_later import special
 from pmlopt.data.symmetry.independent import compositions
 from pmlopt.errors import QueryError
 from pmlopt.model.queries.query import (
@@ -339,8 +340,6 @@ class ResidueTypes(Counted):
 
     def _with_letter(self, size: int, letter: int) -> FloatArray:
         """(K,) the logarithms of how many datasets of each class have a letter in a record of some size."""
-        from scipy.special import xlogy
-
         modulus = self.sums.modulus
         types, place = self._types, 0
         found = np.zeros(len(types))
@@ -357,17 +356,15 @@ class ResidueTypes(Counted):
             if other == size:
                 rest[:, letter] -= 1
             letters = np.bincount(np.arange(other) % modulus, minlength=width)[:width]
-            found += _log_multinomials(rest) + xlogy(np.maximum(rest, 0.0), letters).sum(axis=1)
+            found += _log_multinomials(rest) + special.xlogy(np.maximum(rest, 0.0), letters).sum(axis=1)
             place += width
         return found
 
 
 def _log_multinomials(counts: FloatArray) -> FloatArray:
     """(K,) the logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
-    from scipy.special import gammaln
-
     inside = np.maximum(counts, 0.0)
-    logs = gammaln(inside.sum(axis=1) + 1) - gammaln(inside + 1).sum(axis=1)
+    logs = special.gammaln(inside.sum(axis=1) + 1) - special.gammaln(inside + 1).sum(axis=1)
     return np.where((counts >= 0).all(axis=1), logs, -np.inf)
 
 

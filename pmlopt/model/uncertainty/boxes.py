@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from pmlopt.core.arrays import (
     real,
     whole,
 )
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.records import COUNT, Given, Range, Shape
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.data.tables.labelled import Numbers, vector
@@ -35,9 +36,6 @@ from pmlopt.solvers.structured.block_program import (
     ratio_block,
     threshold_block,
 )
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,8 +212,6 @@ class ChoquetSet(PriorSet):
         bounds e is the least entry. What lies above the threshold t is cut off; where no letter is emptied t
         is the largest entry.
         """
-        import cvxpy as cp
-
         lower, width, shift, rest = self._parts
         ones, shape = np.ones((self.size, 1)), largest.shape
         constraints: dict[str, cp.Constraint] = {}

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, probability, subset_sums, whole, within
+from pmlopt.core.loaded_later import special
 from pmlopt.core.roots import bisected
 from pmlopt.data.chain import Chain, counted_moves, smoothed
 from pmlopt.data.prior import Prior, PriorLike, as_prior, counted
@@ -44,13 +45,11 @@ def binomial_intervals(
         >>> lower.round(4), upper.round(4)
         (array([0.1871]), array([0.8129]))
     """
-    from scipy.special import betainc, betaincc
-
     k, rest = successes, failures
     draws = k + rest
     shares, start = k / draws, np.maximum(k, 0.5) / draws
-    lower = _moved(shares, np.full(len(k), -750.0), lambda end: betainc(k, rest + 1, end) <= tail)
-    upper = _moved(start, 1 - np.log(start), lambda end: betaincc(k + 1, rest, end) <= tail)
+    lower = _moved(shares, np.full(len(k), -750.0), lambda end: special.betainc(k, rest + 1, end) <= tail)
+    upper = _moved(start, 1 - np.log(start), lambda end: special.betaincc(k + 1, rest, end) <= tail)
     return lower * (1 - OUTWARD), np.minimum(upper * (1 + OUTWARD), 1.0)
 
 

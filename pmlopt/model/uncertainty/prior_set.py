@@ -6,20 +6,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.loaded_later import cp, optimize, sparse
 from pmlopt.core.records import Record
 from pmlopt.data.mechanism import match_labels
 from pmlopt.data.prior import PriorLike, as_prior
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
 from pmlopt.solvers.structured.block_program import Block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 def check_possible(most: FloatArray) -> None:
@@ -99,22 +97,18 @@ class LinearRows:
 
     def declare(self, mechanism: cp.Expression) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
         """The rows on the columns of a cvxpy variable, and the (U, M) numbers that they bring."""
-        import cvxpy as cp
-
         numbers, bounded = cp.Variable((len(self.least), mechanism.shape[1])), np.isfinite(self.least)
         rows = {"dual_rows": self.on_column @ mechanism + self.on_numbers @ numbers <= 0}
         return {**rows, "dual_signs": numbers[bounded] >= 0}, {"numbers": numbers}
 
     def numbers(self, matrix: FloatArray) -> FloatArray:
         """(U, M) numbers with which the rows are broken least by the columns of a matrix, or hold by most."""
-        from scipy.optimize import linprog
-        from scipy.sparse import csr_array, hstack
-
-        system = hstack([self.on_numbers, csr_array(-np.ones((self.on_numbers.shape[0], 1)))])
+        system = sparse.hstack([self.on_numbers, sparse.csr_array(-np.ones((self.on_numbers.shape[0], 1)))])
         costs = np.append(np.zeros(len(self.least)), 1.0)
         bounds = [*((low, None) for low in self.least), (-1, 1)]
         found = [
-            linprog(costs, system, -(self.on_column @ v), bounds=bounds, options=TIGHT) for v in matrix.T
+            optimize.linprog(costs, system, -(self.on_column @ v), bounds=bounds, options=TIGHT)
+            for v in matrix.T
         ]
         return np.array([one.x for one in found]).T[:-1]
 
@@ -128,8 +122,6 @@ class LinearRows:
             gains: (N, M) the columns g.
             pairs: (K, N) sparse, other rows `pairs v <= 0`, which come first.
         """
-        from scipy import sparse
-
         from pmlopt.solvers import highs
 
         n, more = len(p), len(self.least)
@@ -269,8 +261,6 @@ class PriorSet(Record, ABC):
         By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
         of y being at least 0 but for those of equations.
         """
-        from scipy import sparse
-
         found, n = self.polytope, self.size
         parts, rows = sparse.csr_array(found.parts), sparse.csr_array(found.rows)
         ends = sparse.csr_array(np.append(keep, found.right)[None, :])

@@ -5,20 +5,18 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, common_integers, float_array
+from pmlopt.core.loaded_later import cp, optimize
 from pmlopt.core.records import Shape
 from pmlopt.errors import PrivacyError
 from pmlopt.model.uncertainty.prior_set import MEMBER, LeastMean, Polytope, PriorSet, check_possible
 from pmlopt.model.uncertainty.support_functions import gain_at_mixtures, mixture_thetas
 from pmlopt.solvers.structured.block_program import Block, hull_block, mean_block
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 class ConvexHull(PriorSet):
@@ -94,10 +92,8 @@ class ConvexHull(PriorSet):
 
     def _mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
         """(K,) the shares of the vertices in the mixture nearest to a law, and its distance from it."""
-        from scipy.optimize import nnls
-
         system = np.vstack([self.laws.T, np.ones(len(self.laws))])
-        shares, distance = nnls(system, np.append(law, 1.0))
+        shares, distance = optimize.nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
     @cached_property
@@ -106,8 +102,6 @@ class ConvexHull(PriorSet):
         return Polytope(self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True]))
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
-        import cvxpy as cp
-
         least = cp.Variable(largest.shape, nonneg=True, name="least_mean")
         rows = np.ones((len(self.laws), 1)) @ least <= self.laws @ mechanism
         return LeastMean(least, {"least_mean": rows}, {"least_mean": least})

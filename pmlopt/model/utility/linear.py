@@ -5,20 +5,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
+from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, Positions, few, float_array
+from pmlopt.core.loaded_later import cp
 from pmlopt.core.records import Named, Record, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.data.tables.labelled import Axes, Labelled, Numbers, table
 from pmlopt.errors import PmloptError, UtilityError
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 
 class Utility(Record, ABC):
@@ -260,8 +258,6 @@ class LinearUtility(Utility):
 
     def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
         """The expectation as an affine expression of an (N, M) variable; twin of `value`."""
-        import cvxpy as cp
-
         return cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, IntArray, float_array, within
+from pmlopt.core.loaded_later import sparse, special
 from pmlopt.errors import InputError, PriorError
 from pmlopt.measures.estimable import RANK_TOLERANCE
 from pmlopt.model.uncertainty.confidence import confidence_box
@@ -33,9 +34,7 @@ def moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArra
 
 def normal_quantile(confidence: float, count: int = 1) -> float:
     """The normal quantile at `1 - (1 - confidence) / (2 K)`: K intervals then hold together (Bonferroni)."""
-    from scipy.special import ndtri
-
-    return -float(ndtri((1 - confidence) / (2 * count)))
+    return -float(special.ndtri((1 - confidence) / (2 * count)))
 
 
 def wald_ends(values: FloatArray, variances: FloatArray, people: float, quantile: float) -> FloatArray:
@@ -115,8 +114,6 @@ def exact_intervals(
 
     Source: [clopper1934confidence]; [boyd2004convex, Section 5.2] (the bound by duality).
     """
-    from scipy import sparse
-
     from pmlopt.solvers import highs
 
     occurs = matrix.max(axis=0) > 0
@@ -279,9 +276,7 @@ def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
 
 def _chi_square(degrees: int, statistic: float) -> float:
     """The probability that chi-square exceeds the statistic."""
-    from scipy.special import chdtrc
-
-    return float(chdtrc(degrees, statistic))
+    return float(special.chdtrc(degrees, statistic))
 
 
 def confidence_of(value: float) -> float:

@@ -10,6 +10,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, Positions, nonnegative, within
+from pmlopt.core.loaded_later import optimize, special
 from pmlopt.core.roots import least_whole
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -234,8 +235,6 @@ class _CellTest:
         The ratio of the entry to the sum of the others is quasilinear and the set convex: its extreme is
         where the slopes of the logarithms of all tails are a multiple mu of those of the ratio, a root.
         """
-        from scipy.optimize import brentq
-
         pml, letters = self._measure == "pml", np.arange(len(self._p))
         rest = letters[letters != x] if pml else letters[(letters != x) & (letters == other)]
         weights, own_mass = (self._p[rest], self._p[x]) if pml else (np.ones(len(rest)), 0.0)
@@ -260,7 +259,7 @@ class _CellTest:
         def spent(log_mu: float) -> float:
             return over(*point(log_mu))
 
-        mine, q = point(brentq(spent, *_bracket(spent), xtol=1e-10))
+        mine, q = point(optimize.brentq(spent, *_bracket(spent), xtol=1e-10))
         miss = abs(over(mine, q))
         if miss > 1e-7:  # T is a power of the entry, and any entry has the slope
             left = budget + float(others.log(q).sum())
@@ -270,9 +269,7 @@ class _CellTest:
 
     def _budget(self, tail: float) -> float:
         """The upper quantile of a sum of as many exponentials of mean 1 as a cell has entries."""
-        from scipy.special import gammainccinv
-
-        return float(gammainccinv(self._entries, tail))
+        return float(special.gammainccinv(self._entries, tail))
 
     def _boxes(self, tail: float) -> tuple[FloatArray, FloatArray]:
         """(N, M) the ends of the intervals of all entries, each wrong with probability `tail` at most."""
@@ -375,13 +372,11 @@ class _Tail:
 
     def log(self, q: FloatArray) -> FloatArray:
         """(m,) log T(q)."""
-        from scipy.special import betainc, betaincc
-
         k, rest = self.seen, self.missed
         with np.errstate(divide="ignore"):
             if self.upward:
-                return np.where(k > 0, np.log(betainc(np.maximum(k, 1), rest + 1, q)), 0.0)
-            return np.where(rest > 0, np.log(betaincc(k + 1, np.maximum(rest, 1), q)), 0.0)
+                return np.where(k > 0, np.log(special.betainc(np.maximum(k, 1), rest + 1, q)), 0.0)
+            return np.where(rest > 0, np.log(special.betaincc(k + 1, np.maximum(rest, 1), q)), 0.0)
 
     @property
     def varied(self) -> BoolArray:
@@ -431,10 +426,8 @@ class _Tail:
 
     def log_slope(self, q: FloatArray) -> FloatArray:
         """Log of `|d log T / d q|`: the density of a beta law over its tail, -inf where T is 1."""
-        from scipy.special import betaln, xlog1py, xlogy
-
         a, b = self._powers()
-        density = xlogy(a, q) + xlog1py(b, -q) - betaln(a + 1, b + 1)
+        density = special.xlogy(a, q) + special.xlog1py(b, -q) - special.betaln(a + 1, b + 1)
         with np.errstate(invalid="ignore"):
             return np.where(self.varied, density - self.log(q), -np.inf)
 

@@ -9,6 +9,7 @@ from decimal import Decimal
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, positive, probability
+from pmlopt.core.loaded_later import special
 from pmlopt.core.roots import halved
 from pmlopt.data.prior import PriorLike
 from pmlopt.data.sampling.categorical import RandomBits
@@ -54,10 +55,8 @@ class GaussianFailure(Failure):
         return math.sqrt(2 * (rise / down) / threshold)
 
     def tails(self, threshold: Decimal) -> tuple[float, float]:
-        from scipy.special import ndtr
-
         start = self.scale * (float(threshold) / 2)
-        return float(ndtr(1 / self.scale - start)), float(ndtr(-1 / self.scale - start))
+        return float(special.ndtr(1 / self.scale - start)), float(special.ndtr(-1 / self.scale - start))
 
     @property
     def limit(self) -> float:
@@ -68,10 +67,8 @@ class GaussianFailure(Failure):
         return at.possible
 
     def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
-        from scipy.special import ndtr
-
         unit, start = 1 / self.scale, self.scale * (at.threshold / 2)
-        return ndtr(unit - start), ndtr(-unit - start)
+        return special.ndtr(unit - start), special.ndtr(-unit - start)
 
     def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
         """The top of a parabola at the middle: near a smooth top of F it is off by the cube of the width."""
@@ -241,10 +238,8 @@ def plocal_scale(epsilon: float, delta: float) -> float:
         >>> round(plocal_failure(1.0, plocal_scale(1.0, 0.01)), 12)
         0.01
     """
-    from scipy.special import erfcinv
-
     level, share = positive(epsilon, "epsilon", PrivacyError), probability(delta)
-    f = float(erfcinv(share))
+    f = float(special.erfcinv(share))
     root = math.sqrt(f * f + level)
     return math.sqrt(2) * (f + root) / level
 

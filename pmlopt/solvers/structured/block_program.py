@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.core.loaded_later import sparse
 from pmlopt.data.prior import Prior
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,8 +214,6 @@ class Border:
     @classmethod
     def of(cls, matrices: FloatArray, least: FloatArray, equal: BoolArray | None = None) -> Border:
         """From the A_b as an array (B, N, M); inequalities, if nothing is said."""
-        from scipy import sparse
-
         count, n, m = matrices.shape
         given = np.zeros(count, dtype=bool) if equal is None else equal
         return cls(sparse.csr_array(matrices.reshape(count, n * m)), least, given, (n, m))
@@ -243,8 +239,6 @@ class Border:
 
     def square(self, psi: FloatArray) -> FloatArray:
         """(B, B) the products of the A_b with each other, the entries weighted by psi."""
-        from scipy import sparse
-
         weighted = self.rows * psi.reshape(1, -1)
         return np.asarray((sparse.csr_array(weighted) @ self.rows.T).toarray())
 
@@ -258,8 +252,6 @@ class Border:
 
     def _apart(self, parts: int, part: NDArray[np.intp]) -> sparse.csr_array:
         """The rows, each in as many as there are parts: that of each entry is given."""
-        from scipy import sparse
-
         entries = self.rows.tocoo()
         place = entries.row * parts + part[entries.col]
         shape = (len(self) * parts, self.shape[0] * self.shape[1])
