@@ -14,12 +14,18 @@ from strategies import pairs
 
 from pmlopt import (
     LDP,
+    LIP,
     PML,
+    EstimationError,
     ExpectedGain,
     ExpectedLoss,
+    JointLaws,
     Mechanism,
     MutualInformation,
     Prior,
+    Pufferfish,
+    RenyiPML,
+    Secret,
     best_worst_case,
     certify,
     design,
@@ -37,7 +43,7 @@ from pmlopt.errors import MechanismError, PrivacyError, SolverUnavailableError
 from pmlopt.measures import leakage_level
 from pmlopt.model.utility import LinearUtility, hamming
 from pmlopt.programs import Alternating
-from pmlopt.programs.certificate import gap_claim
+from pmlopt.programs.certificate import confidence_claim, gap_claim, violation
 from pmlopt.programs.held import prove
 from pmlopt.verification import verify_file
 
@@ -52,6 +58,13 @@ def test_a_value_beyond_its_bound_by_more_than_rounding_is_found(utility: Linear
     ):  # fmt: skip
         moved = dataclasses.replace(certificate, value=0.5 + sign * beyond, bound=0.5)
         assert gap_claim(moved, rounding, utility.maximised).holds == holds
+
+
+@pytest.mark.parametrize(("beyond", "holds"), [(5e-16, True), (1.5e-15, False)])
+def test_a_least_level_is_above_its_bound_but_for_last_digits(beyond: float, holds: bool) -> None:
+    certificate = solve(least_leakage([0.5, 0.3, 0.2], ExpectedGain(np.eye(3)), expected=0.6)).certificate
+    moved = dataclasses.replace(certificate, value=0.5, bound=0.5 + beyond)
+    assert {claim.holds for claim in moved.checks() if claim.name == "gap"} == {holds}
 
 
 @given(pairs())
@@ -78,6 +91,39 @@ def test_it_is_saved_verified_and_reported(tmp_path: Path) -> None:
     assert again.bound == math.inf
     again.report(tmp_path / "held.md")
     assert "ldp 1.09861229" in (tmp_path / "held.md").read_text()
+
+
+FLIP = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
+TOLD = Secret([[0.4, 0.1], [0.1, 0.4]], labels=["ill", "well"])  # yes: 0.74 or 0.26 by the secret, 0.5 in all
+
+
+@pytest.mark.parametrize(
+    ("privacy", "said"),
+    [
+        (LIP(3.0, 0.5), "'yes' tells 0.587787 nats of 'ill', and the limit is 0.5"),  # log 1.8
+        (LIP(0.5, 1.0), "tells 1.60944 nats of "),  # -log 0.2, of either letter
+        (PML(0.1, about=TOLD), "'yes' tells 0.392042 nats of 0, and the limit is 0.1"),  # log 0.74 / 0.5
+        (Pufferfish(0.1, TOLD), "'yes' tells 1.04597 nats of 0, and the limit is 0.1"),  # log 0.74 / 0.26
+        (RenyiPML(2, 0.1), "is 0.494696 nats, and the limit is 0.1"),  # log 1.64
+    ],
+    ids=lambda one: getattr(one, "name", ""),
+)
+def test_what_is_broken_most_is_named(privacy: Any, said: str) -> None:
+    assert said in violation(Prior([0.5, 0.5], ["ill", "well"]), privacy, FLIP)
+
+
+def test_a_smaller_probability_than_the_sample_proves_is_not_checked() -> None:
+    over = JointLaws.confidence(Secret.from_counts([[40, 10], [20, 30]]), 0.05)
+    for delta, holds in ((0.05, True), (0.05 / 1.5, None)):
+        claim = confidence_claim(JointLaws(over.law, over.conditionals, delta), None)
+        assert claim.holds is holds
+
+
+def test_a_bound_on_an_error_takes_multipliers() -> None:
+    certificate = solve(design([0.5, 0.3, 0.2], PML(0.5), EstimationError())).certificate
+    assert certificate.verify()
+    assert not dataclasses.replace(certificate, multipliers=None).verify()
+    assert dataclasses.replace(certificate, multipliers=None, bound=0.0).verify()
 
 
 # ---------------------------------------------------------------- labels

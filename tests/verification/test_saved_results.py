@@ -300,6 +300,10 @@ def test_what_rests_on_the_law_of_a_number_is_not_called_true(tmp_path: Path) ->
     assert script(path)[0] == 2
     assert VALIDATOR.is_valid(data)
     bins = (*CERTIFICATE, "bins")
+    certificate = solve(program, tolerance=0.5).certificate
+    wider = Continuous(stats.norm(scale=2), support=(-1.0, 1.0))
+    (law, *_) = (one for one in replace(certificate, secret=wider).checks() if one.name == "law")
+    assert (law.holds, law.detail) == (False, "the bins have other probabilities of the law")
     for place in (
         ("matrix", 0, 0), ("metadata", "value"), ("metadata", "level"), (*CERTIFICATE, "value"),
         (*CERTIFICATE, "bound"), ("metadata", "gap"), ("metadata", "bound"), (*bins, "value"),

@@ -131,9 +131,6 @@ def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArr
     return weights
 
 
-MAX_ITERATIONS = 300
-"""Newton steps after which the search is given up; problems of 2 to 200 letters take 10 to 40."""
-
 OPTIMALITY = 1e-12
 """How far from the largest mean log-likelihood frequencies may be that are taken for the maximum."""
 
@@ -161,7 +158,7 @@ def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
             (columns * (shares / law**2)) @ columns.T,
         )
 
-    f, reached, bound = largest_over_laws(local, len(matrix), OPTIMALITY, MAX_ITERATIONS)
+    f, reached, bound = largest_over_laws(local, len(matrix), OPTIMALITY)
     if bound - reached > OPTIMALITY:
         raise SolverError("the likelihood was not maximised: use the linear method, and report these counts")
     return f

@@ -163,6 +163,8 @@ def test_radius_samples_and_delta_follow_from_each_other(
     assert weissman_radius(fewest, size, asked, kappa) <= radius
     if fewest > 1:
         assert weissman_radius(fewest - 1, size, asked, kappa) > radius * (1 - 1e-9)
+    if radius < 1.99:
+        assert weissman_samples(weissman_radius(fewest, size, asked, kappa), size, asked, kappa) <= fewest
     delta = weissman_delta(radius, samples, size, kappa)
     logarithm = math.log(Fraction(2**size - 2)) - samples * phi(kappa) * radius**2 / 4
     assert delta <= 1
