@@ -54,9 +54,11 @@ def largest_over_laws(
     for _ in range(iterations):
         bound = value + float(gradient.max()) - float(law @ gradient)
         lower = max(lower, value)
-        if bound < upper or bound - value <= tolerance:
-            best, upper = law, min(bound, upper)
-        if bound - value <= tolerance:
+        near = bound - value <= tolerance
+        if near or bound < upper:
+            best = law
+        upper = min(upper, bound)
+        if near:
             break
         if slack is None:
             slack = gradient.max() - gradient + max(float(np.ptp(gradient)), upper - lower, 1e-300)
@@ -70,7 +72,7 @@ def largest_over_laws(
             break
         step = both[:, 0] - both[:, 1] * (both[:, 0].sum() / both[:, 1].sum())
         dual = aim / law - slack - slack / law * step
-        length = min(1.0, TO_BOUNDARY * _room(law, step))
+        length = min(1.0, TO_BOUNDARY * room(law, step))
         barrier = value + aim * float(np.log(law).sum())
         barrier -= rounding_of(letters, 1.0) * (abs(value) + abs(barrier))
         for _ in range(HALVINGS):
@@ -82,12 +84,12 @@ def largest_over_laws(
             length /= 2
         else:
             break
-        slack = slack + min(1.0, TO_BOUNDARY * _room(slack, dual)) * dual
+        slack = slack + min(1.0, TO_BOUNDARY * room(slack, dual)) * dual
         law, (value, gradient, curved) = moved, found
     return best, lower, max(lower, upper)
 
 
-def _room(point: FloatArray, step: FloatArray) -> float:
+def room(point: FloatArray, step: FloatArray) -> float:
     """How many steps reach the boundary of the positive orthant."""
     down = step < 0
     return float((point[down] / -step[down]).min()) if down.any() else math.inf

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.concave import room
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.solvers.outcome import Clock
 
@@ -127,7 +128,7 @@ class _CentralPath:
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
         dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
         dz = barrier / q - z - z / q * dq
-        length = min(1.0, STEP_FRACTION * _room(q, dq), STEP_FRACTION * _room(z, dz))
+        length = min(1.0, STEP_FRACTION * room(q, dq), STEP_FRACTION * room(z, dz))
         while length > 1e-10:
             self.q, self.z, self.pi = q + length * dq, z + length * dz, pi + length * dpi
             found = self._derivatives(self.q)
@@ -138,9 +139,3 @@ class _CentralPath:
             length /= 2
         self.q, self.z, self.pi, self.gains, self.curvature = q, z, pi, gains, curvature
         return False
-
-
-def _room(values: FloatArray, step: FloatArray) -> float:
-    """The length of a step at which the first value is zero."""
-    shrinking = step < 0
-    return float((-values[shrinking] / step[shrinking]).min(initial=np.inf))

@@ -134,7 +134,9 @@ VERDICTS = {
 }
 
 
-STYLE = Path(__file__).with_name("page.css").read_text("utf-8")
+def style() -> str:
+    """The style sheet of pages, read where one is written: what is loaded for a design writes none."""
+    return Path(__file__).with_name("page.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
@@ -235,7 +237,7 @@ def _html(title: str, found: Iterable[Section]) -> str:
     return (
         "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{_text(title)}</title><style>{STYLE}</style></head>"
+        f"<title>{_text(title)}</title><style>{style()}</style></head>"
         f"<body>{''.join(body)}</body></html>\n"
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import ClassVar, Self
@@ -252,9 +252,9 @@ class Plateaus(Kinds):
             told = self.worth(mass) + union * (np.log(union) + others)
             return np.asarray(told - (self._top(mass) - 1) * cost)
 
-        peak = np.mean(bisected(lambda mass: slope(mass) > 0, self.least, self.most), axis=0)
-        left = np.mean(bisected(lambda mass: beyond(mass) < 0, self.least, peak), axis=0)
-        right = np.mean(bisected(lambda mass: beyond(mass) > 0, peak, self.most), axis=0)
+        peak = _crossing(self.least, self.most, slope)
+        left = _crossing(self.least, peak, lambda mass: -beyond(mass))
+        right = _crossing(peak, self.most, beyond)
         limits = beyond(peak)
         needed = np.flatnonzero(limits > slack * self.mean(peak))
         return replace(self, least=left, most=right, limits=limits)[needed]
@@ -287,6 +287,11 @@ class Plateaus(Kinds):
     @cached_property
     def ends(self) -> tuple[FloatArray, FloatArray]:
         return self.least, self.most
+
+
+def _crossing(low: FloatArray, high: FloatArray, falling: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """(K,) where functions that fall below zero do, or the end at which they are next to it."""
+    return np.asarray(np.mean(bisected(lambda at: falling(at) > 0, low, high, BISECTIONS), axis=0))
 
 
 def _entropy(values: FloatArray) -> FloatArray:

@@ -23,7 +23,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import MissingExtraError
 from pmlopt.measures.outcomes import OutcomeTells, what_outcomes_tell
 from pmlopt.programs.certificate import finite
-from pmlopt.programs.reports.pages import MOST_OUTCOMES, STYLE, TOLD
+from pmlopt.programs.reports.pages import MOST_OUTCOMES, TOLD, style
 
 LEAST_PROBABILITY = 1e-9
 """The probability up to which an outcome counts as one that does not occur, where points are compared."""
@@ -189,8 +189,10 @@ def _merged(
 
 def _shapes(part: Part) -> dict[Label, bytes]:
     """Of each outcome that occurs its column, up to a factor: the same for those that tell the same."""
-    shapes = np.round(part.matrix / part.matrix.max(axis=0) / ALIKE)
-    return {y: shapes[:, place].tobytes() for place, y in enumerate(part.outputs) if part.occurring[place]}
+    places = np.flatnonzero(part.occurring)
+    columns = part.matrix[:, places]
+    shapes = np.round(columns / columns.max(axis=0) / ALIKE)
+    return {part.outputs[y]: shape.tobytes() for y, shape in zip(places, shapes.T, strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,7 +238,7 @@ class Exploration:
             "<!doctype html>\n<html lang='en'><head><meta charset='utf-8'>"
             f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
             "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-            f"<title>{title}</title><style>{STYLE}{(own / 'page.css').read_text('utf-8')}</style></head>"
+            f"<title>{title}</title><style>{style()}{(own / 'page.css').read_text('utf-8')}</style></head>"
             f"<body>{body}<script type='application/json' id='data'>{data}</script>"
             f"<script>{vega()}</script>"
             f"<script type='module'>{(own / 'page.js').read_text('utf-8')}</script></body></html>\n"
