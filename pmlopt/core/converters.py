@@ -17,7 +17,7 @@ from fractions import Fraction
 from functools import lru_cache
 from itertools import chain
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, NoReturn, TypeAlias, Union, get_args, get_origin
+from typing import Any, Literal, NoReturn, TypeAlias, Union, get_args, get_origin
 
 import numpy as np
 
@@ -35,7 +35,9 @@ from pmlopt.core.fields import (
     fields_of,
     kinds_of,
     maker,
+    resolve_alias,
     same,
+    separate_notes,
     tag_of,
     written_as,
 )  # fmt: skip
@@ -117,7 +119,7 @@ class Converter(ABC):
     forms: frozenset[str]
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
-        self.kind, self.args, self.notes = kind, get_args(kind), notes
+        self.kind, self.args, self.notes = kind, tuple(map(resolve_alias, get_args(kind))), notes
         self.shape = next((note for note in notes if isinstance(note, Shape)), None)
 
     @abstractmethod
@@ -299,7 +301,7 @@ class Array(Converter):
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
         super().__init__(kind, notes)
-        self.scalar = get_args(self.args[1])[0]
+        self.scalar = resolve_alias(get_args(self.args[1])[0])
         self.entry = self.ENTRIES[self.scalar]
         self.forms = frozenset({LIST} | ({NUMBER, WHOLE, FLAG} if self.shape is None else set()))
 
@@ -457,7 +459,7 @@ class Choice:
     """The type of a field: one or several of which a value is one, and the words for what is given."""
 
     def __init__(self, kind: Any, notes: Sequence[Any] = ()) -> None:
-        kind, own = (kind.__origin__, kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
+        kind, own = separate_notes(kind)
         notes = (*notes, *own)
         own_words = [note for note in notes if isinstance(note, Given)]
         rest = [note for note in notes if not isinstance(note, Given)]

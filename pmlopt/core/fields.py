@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
 from functools import lru_cache
-from typing import Any, Generic, get_type_hints
+from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 
@@ -209,6 +209,48 @@ def fields_of(kind: Callable[..., Any]) -> tuple[Field, ...]:
         several = one.kind is inspect.Parameter.VAR_POSITIONAL
         found.append(Field(one.name, hints[one.name], one.default, several))
     return tuple(found)
+
+
+def resolve_alias(kind: Any) -> Any:
+    """Return the type that an alias stands for, and any other type as it is.
+
+    An alias made by a `type` statement (PEP 695) is an object of its own, and so is one that is given
+    arguments, such as `NDArray[np.float64]` from numpy 2.5 on. Aliases of aliases are followed to the end;
+    the arguments of what is found may be aliases again.
+
+    Examples:
+        >>> from numpy.typing import NDArray
+        >>> get_origin(resolve_alias(NDArray[np.float64])) is np.ndarray
+        True
+        >>> resolve_alias(int | None)
+        int | None
+    """
+    origin = get_origin(kind)
+    alias = kind if origin is None else origin
+    # objects made by an alias pass attributes on to it, so the alias itself is what must be looked at
+    if isinstance(alias, type) or not hasattr(alias, "__value__"):
+        return kind
+    value, wanted = alias.__value__, getattr(alias.__value__, "__parameters__", ())
+    if origin is not None and isinstance(value, TypeVar):  # `type Same[T] = T`
+        return resolve_alias(get_args(kind)[0])
+    if origin is not None and wanted:
+        given = dict(zip(alias.__type_params__, get_args(kind), strict=True))
+        value = value[tuple(given[one] for one in wanted)]
+    return resolve_alias(value)
+
+
+def separate_notes(kind: Any) -> tuple[Any, tuple[Any, ...]]:
+    """Return a type without the notes of `Annotated`, and the notes, also those of aliases within it.
+
+    Examples:
+        >>> separate_notes(Annotated[float, Range(0)])
+        (<class 'float'>, (Range(low=0, high=inf),))
+    """
+    kind = resolve_alias(kind)
+    if get_origin(kind) is not Annotated:
+        return kind, ()
+    inner, notes = separate_notes(kind.__origin__)
+    return inner, (*kind.__metadata__, *notes)
 
 
 def tag_of(kind: type) -> tuple[str, str] | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import copy
 import json
 import math
+import typing
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
 import jsonschema
 import numpy as np
@@ -37,6 +38,7 @@ from pmlopt import (
     confidence_box,
 )
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, Positions
+from pmlopt.core.fields import resolve_alias
 from pmlopt.core.records import (
     COUNT,
     INFINITE,
@@ -459,3 +461,41 @@ def test_equal_is_what_has_equal_fields() -> None:
     assert Prior([0.5, 0.5]) != Prior([0.5, 0.5], [0, 1])
     assert L1Ball([0.5, 0.5], 0.1) != L1Ball([0.5, 0.5], 0.2)
     assert GainLeakage(0.5, np.eye(2)) == GainLeakage(0.5, np.eye(2)) != GainLeakage(0.5, np.eye(3))
+
+
+def test_aliases_of_types_are_read_as_the_types_that_they_stand_for() -> None:
+    # numpy 2.5 makes NDArray such an alias; on 3.11 typing_extensions has what 3.12 has in typing
+    home: Any = typing if hasattr(typing, "TypeAliasType") else pytest.importorskip("typing_extensions")
+    alias = home.TypeAliasType
+    kind, other = TypeVar("kind"), TypeVar("other")
+    swapped = alias("swapped", dict[other, kind], type_params=(kind, other))
+    numbers = alias("numbers", np.ndarray[Any, np.dtype[kind]], type_params=(kind,))
+    own = alias("own", Annotated[numbers[np.float64], Shape("letters")])
+    real = alias("real", float)
+    maybe = alias("maybe", real | None)
+    label = alias("label", Hashable)
+    itself = alias("itself", kind, type_params=(kind,))
+    assert resolve_alias(swapped[int, str]) == dict[str, int]
+    assert resolve_alias(itself[real]) is float
+
+    def check(values: Any, limit: Any, table: Any, labels: Any) -> tuple[Any, ...]:
+        return values, limit, table, labels
+
+    check.__annotations__ = {
+        "values": Annotated[own, Range(0)],
+        "limit": maybe,
+        "table": swapped[itself[real], str],
+        "labels": Annotated[tuple[label, ...], Shape("letters")],
+    }
+    context = Context(complete=False, forms={Aliased: {"": check}})
+    given = {"values": [0.5, 1.0], "limit": None, "table": {"a": 2}, "labels": ["x", 3]}
+    values, *rest = read(Aliased, given, "", context)
+    assert values.tolist() == [0.5, 1.0]
+    assert rest == [None, {"a": 2.0}, ("x", 3)]
+    for wrong in ({"values": [-1.0, 1.0]}, {"limit": "x"}, {"table": {"a": "b"}}, {"labels": ["x"]}):
+        with pytest.raises(FileFormatError, match=next(iter(wrong))):
+            read(Aliased, given | wrong, "", context)
+
+
+class Aliased(Record):
+    """A class whose objects a function makes."""
