@@ -92,6 +92,22 @@ def test_files_are_read_in_one_sitting() -> None:
     assert long == {}
 
 
+SPARSE_MATRICES = {"bmat", "diags", "eye", "identity", "rand", "random", "spdiags"}
+"""Functions of scipy.sparse that make matrices of the old kind, which scipy gives up, beside `*_matrix`."""
+
+
+def test_only_sparse_arrays_are_made() -> None:
+    made = {
+        (path.name, node.attr)
+        for path, tree in trees().items()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and ast.unparse(node.value) == "sparse"
+        and (node.attr in SPARSE_MATRICES or node.attr.endswith("_matrix"))
+    }
+    assert made == set()
+
+
 LIGHT = """
 import sys
 heavy = {"cvxpy", "scipy", "highspy", "matplotlib", "pandas", "pyarrow"}

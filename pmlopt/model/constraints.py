@@ -279,4 +279,4 @@ class OutcomeLeakage(Constraint):
 
 def _by_letter(values: FloatArray) -> sparse.csr_array:
     """(N, N M) a row for each letter, of values on its entries."""
-    return sparse.csr_array(sparse.block_diag(list(values[:, None, :]), format="csr"))
+    return sparse.block_diag([sparse.csr_array(row[None, :]) for row in values], format="csr")

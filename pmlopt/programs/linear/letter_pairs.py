@@ -78,8 +78,9 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
     pairs = sparse.hstack([pairs[:, :n] + sparse.csc_array(alone), pairs[:, n:][:, several]])
     shared, count = int(several.sum()), len(ratios.exponents)
     sums = np.hstack([np.repeat(np.eye(n), m, axis=1), np.zeros((n, shared * m))])
-    told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), np.eye(m))
-    rows = [sparse.csr_array(sums), told, sparse.kron(pairs, np.eye(m))]
+    each = sparse.eye_array(m)
+    told = sparse.kron(np.hstack([products[several], -np.eye(shared)]), each)
+    rows = [sparse.csr_array(sums), told, sparse.kron(pairs, each)]
     fixed = np.concatenate([np.ones(n), np.zeros(shared * m)])
     ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])
@@ -158,9 +159,9 @@ def _solved(
     size = len(pair)
     places = np.concatenate([ratios.above[pair], ratios.below[pair]]) * m + np.tile(output, 2)
     entries = np.concatenate([keep[pair], -np.ones(size)])
-    bounds = sparse.csc_matrix((entries, (np.tile(np.arange(size), 2), places)), shape=(size, n * m))
-    rows = sparse.kron(sparse.eye(n), np.ones((1, m)))
-    matrix = sparse.vstack([rows, bounds, -sparse.eye(n * m)], format="csc")
+    bounds = sparse.csc_array((entries, (np.tile(np.arange(size), 2), places)), shape=(size, n * m))
+    rows = sparse.kron(sparse.eye_array(n), np.ones((1, m)))
+    matrix = sparse.vstack([rows, bounds, -sparse.eye_array(n * m)], format="csc")
     right = np.concatenate([np.ones(n), np.zeros(size + n * m)])
     settings = clarabel.DefaultSettings()
     settings.verbose, settings.iterative_refinement_enable = False, False
@@ -168,7 +169,7 @@ def _solved(
     if clock.limited:
         settings.time_limit = clock.left(least=1e-6)
     cones = [clarabel.ZeroConeT(n), clarabel.NonnegativeConeT(size + n * m)]
-    nothing = sparse.csc_matrix((n * m, n * m))
+    nothing = sparse.csc_array((n * m, n * m))
     answer = clarabel.DefaultSolver(nothing, -gains.ravel(), matrix, right, cones, settings).solve()
     duals, weights = np.array(answer.z), np.zeros(chosen.shape)
     weights[pair, output] = np.maximum(duals[n : n + size], 0.0) * keep[pair]

@@ -482,7 +482,7 @@ def relaxed_column(
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * rho)
     matrix = sparse.vstack(
         [
-            sparse.kron(np.ones((1, count)), sparse.eye(n)),
+            sparse.kron(np.ones((1, count)), sparse.eye_array(n)),
             (points[:, None] * p).reshape(1, -1),
             *(row.reshape(1, -1) for row in mid * split.by_mid + top * split.by_top),
         ]
