@@ -31,7 +31,11 @@ def test_bounds_that_meet_are_the_belief_itself(kind: str) -> None:
         same = Chain(chain.initial, chain.kernels, over=(chain.kernels, chain.kernels))
         bounded = Stream(same, PML(0.7), loss, caps=caps)
         for _ in range(4):
-            assert bounded.solve().value == pytest.approx(exact.solve().value, abs=1e-9)
+            # a value is proved up to the gap that is allowed, by default 1e-7 of the scale of the loss: where
+            # the two programs end at different vertices, only values proved more closely can be compared
+            proved = [stream.solve(gap=1e-10) for stream in (bounded, exact)]
+            assert [result.status for result in proved] == ["optimal", "optimal"]
+            assert proved[0].value == pytest.approx(proved[1].value, abs=1e-9)
             mechanism = exact.mechanism
             output = mechanism.outputs[rng.choice(mechanism.shape[1], p=exact.law.pmf @ mechanism.matrix)]
             exact.record(output)
