@@ -47,6 +47,12 @@ def tests(session: nox.Session) -> None:
     session.run("pytest", "-q", "-n", "auto", *session.posargs)
 
 
+@nox.session(python=PYTHONS)
+def newest(session: nox.Session) -> None:
+    """The README's first command, saved files and the fast tests with the newest dependencies."""
+    session.run("bash", ".ci/newest", str(session.virtualenv.bin) + "/python", external=True)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Lint and format, without changing anything."""
@@ -91,7 +97,7 @@ def wheel(session: nox.Session) -> None:
 
 @nox.session(python="3.11")
 def minimum(session: nox.Session) -> None:
-    """All tests with the lowest versions of the dependencies that are allowed."""
+    """All tests with the lowest versions that are allowed, also of what the extras need."""
     session.install("-e", ".[tests]", *lowest())
     session.run("pytest", "-q", "-n", "auto", *session.posargs)
 
@@ -213,6 +219,7 @@ def _builds(name: str) -> bool:
 
 
 def lowest() -> list[str]:
-    """The dependencies, each at its lowest version: `numpy>=2.0` as `numpy==2.0`."""
+    """The dependencies and those of the tests, each at its lowest version: `numpy>=2.0` as `numpy==2.0`."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return [re.sub(r">=([\d.]+)$", r"==\1", dependency) for dependency in project["dependencies"]]
+    needed = [*project["dependencies"], *project["optional-dependencies"]["tests"]]
+    return [re.sub(r">=([\d.]+)$", r"==\1", dependency) for dependency in needed]
