@@ -537,6 +537,16 @@ def test_a_file_that_lacks_a_key_does_not_meet_the_schema(path: tuple[str, ...])
     assert not VALIDATOR.is_valid(broken)
 
 
+@pytest.mark.parametrize("name", [*CASES, *GIVEN])
+def test_every_kind_comes_back_and_is_saved_as_it_was(name: str, tmp_path: Path) -> None:
+    path, again = tmp_path / "result.json", tmp_path / "again.json"
+    path.write_text(text_of(name))
+    found: Result[Any] = load(path)
+    assert (found.value, found.bound) == (solved(name).value, solved(name).bound)
+    found.save(again)
+    assert json.loads(again.read_text()) == json.loads(text_of(name))
+
+
 @pytest.mark.parametrize("ending", [".json", ".npz"])
 def test_a_result_comes_back_with_its_claims(tmp_path: Path, ending: str) -> None:
     saved = solve(design(Prior([0.5, 0.3, 0.2], list("abc")), PML(0.4), "hamming"))
