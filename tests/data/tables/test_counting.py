@@ -122,5 +122,5 @@ def test_mappings_and_series_of_pandas_keep_their_letters() -> None:
     for bad in (frame.set_index(pandas.Index(["u", "v"])), frame.assign(more=1)):
         with pytest.raises(PriorError, match="table of two"):
             Prior.from_counts(bad)
-    with pytest.raises(PriorError, match="position 1 is (nan|None), a missing cell"):
+    with pytest.raises(PriorError, match=r"position 1 is (nan|None), a missing cell"):
         Prior.from_counts(pandas.Series(["b", None]).value_counts(dropna=False))
