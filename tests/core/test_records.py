@@ -467,13 +467,14 @@ def test_aliases_of_types_are_read_as_the_types_that_they_stand_for() -> None:
     # numpy 2.5 makes NDArray such an alias; on 3.11 typing_extensions has what 3.12 has in typing
     home: Any = typing if hasattr(typing, "TypeAliasType") else pytest.importorskip("typing_extensions")
     alias = home.TypeAliasType
-    kind, other = TypeVar("kind"), TypeVar("other")
+    kind: Any = TypeVar("kind")  # type: ignore[misc]
+    other: Any = TypeVar("other")  # type: ignore[misc]
     swapped = alias("swapped", dict[other, kind], type_params=(kind, other))
     numbers = alias("numbers", np.ndarray[Any, np.dtype[kind]], type_params=(kind,))
     own = alias("own", Annotated[numbers[np.float64], Shape("letters")])
     real = alias("real", float)
     maybe = alias("maybe", real | None)
-    label = alias("label", Hashable)
+    label: Any = alias("label", Hashable)
     itself = alias("itself", kind, type_params=(kind,))
     assert resolve_alias(swapped[int, str]) == dict[str, int]
     assert resolve_alias(itself[real]) is float
@@ -489,7 +490,8 @@ def test_aliases_of_types_are_read_as_the_types_that_they_stand_for() -> None:
     }
     context = Context(complete=False, forms={Aliased: {"": check}})
     given = {"values": [0.5, 1.0], "limit": None, "table": {"a": 2}, "labels": ["x", 3]}
-    values, *rest = read(Aliased, given, "", context)
+    made: Any = read(Aliased, given, "", context)
+    values, *rest = made
     assert values.tolist() == [0.5, 1.0]
     assert rest == [None, {"a": 2.0}, ("x", 3)]
     for wrong in ({"values": [-1.0, 1.0]}, {"limit": "x"}, {"table": {"a": "b"}}, {"labels": ["x"]}):
