@@ -239,6 +239,7 @@ class BatchRelease:
         """The mechanisms on batches with a schema, and the schema of what they release."""
         import pyarrow
 
+        schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
         if schema not in self._tables:
             kept, dropped = self.keep, self.drop_missing
             table = ColumnsAtWork(
