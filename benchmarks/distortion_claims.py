@@ -16,7 +16,7 @@ from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, orbits
 from pmlopt.model.queries.channel import loss_table
 from pmlopt.programs.record_leakage.alternating import joint_of
 from pmlopt.programs.tradeoff.penalty import Penalised
-from pmlopt.programs.tradeoff.program import informations, tradeoff_program
+from pmlopt.programs.tradeoff.program import declare_tradeoff, informations
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff
 
 QUERIES: Mapping[str, Query] = {
@@ -62,7 +62,7 @@ def biased() -> list[list[str]]:
     rows = []
     asked: tuple[tuple[Sense, str, float], ...] = (("leakage", "D", 0.2), ("distortion", "L", 0.1))
     for sense, letter, limit in asked:
-        program = tradeoff_program(tradeoff, joints, sense, limit)
+        program = declare_tradeoff(tradeoff, joints, sense, limit)
         program.problem.solve(solver=cp.CLARABEL)
         bounding = program.constraints["distortion" if sense == "leakage" else "priors"]
         price = float(np.sum(bounding.dual_value))
@@ -167,7 +167,7 @@ def swinging(what: str, name: str, limit: float, entropy: float, *, listed: bool
         leaked.append(f"{audit.value:.4f}")
         prior = audit.certificate.prior()
         joints = [joint_of(prior, record, places) for record in range(places.ndim)]
-        program = tradeoff_program(tradeoff, joints, "leakage", limit)
+        program = declare_tradeoff(tradeoff, joints, "leakage", limit)
         program.problem.solve(solver=cp.CLARABEL)
         solved = np.asarray(program.variables["mechanism"].value)
         matrix = np.where(solved > 1e-9, solved, 0.0)
@@ -190,7 +190,7 @@ def alone(name: str) -> list[str]:
         shares = cut.joint / np.maximum(np.exp(best.query.log_counts(cut.record)), 1e-300)
         prior = np.moveaxis(shares[letters, np.moveaxis(places, cut.record, 0)], 0, cut.record)
         joints = [joint_of(prior, record, places) for record in range(places.ndim)]
-        program = tradeoff_program(best.tradeoff, joints, "leakage", 0.2)
+        program = declare_tradeoff(best.tradeoff, joints, "leakage", 0.2)
         forced = max(forced, float(program.problem.solve(solver=cp.CLARABEL)))
         heavy += cut.weight > 0.01
     return [

@@ -6,44 +6,15 @@ python benchmarks/warm_start.py [--sizes 10 20 50 100] [--repeats 3] [--output F
 from __future__ import annotations
 
 import argparse
-import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 from common import growth_figure, interleaved, machine, table
 
-from pmlopt import LDP, PML, ExpectedGain, ExpectedLoss, Prior, closed_forms, design, solve
-from pmlopt.measures import information_density
-from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility import LinearUtility, hamming
-from pmlopt.programs.linear.program import LinearDesign
+from pmlopt import solve
+from pmlopt.library.bench import families
 from pmlopt.programs.plots import save_figure
-
-LARGEST = 50
-"""Letters up to which the instances with Zipf counts are solved: beyond, their gains are all rounding."""
-
-
-def programs(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
-    """LPs whose optimum is known by formula, with the family that they belong to."""
-    for size in sizes:
-        prior = Prior.uniform(size)
-        yield "uniform, PML 0.7", linear(prior, PML(0.7), ExpectedLoss(hamming))
-        yield "uniform, LDP 1", linear(prior, LDP(1.0), ExpectedLoss(hamming))
-    for size in (size for size in sizes if size <= LARGEST):
-        prior = Prior.from_counts([int(c) for c in 1000 / np.arange(1, size + 1)])
-        epsilon = -0.9 * math.log1p(-float(prior.pmf.min()))
-        form = closed_forms.high_privacy(prior, epsilon)
-        gain = ExpectedGain(information_density(prior, form))
-        yield "Zipf counts, first region", linear(prior, PML(epsilon), gain)
-
-
-def linear(prior: Prior, privacy: Requirement, utility: LinearUtility) -> LinearDesign:
-    """The design, known to be linear."""
-    program = design(prior, privacy, utility)
-    assert isinstance(program, LinearDesign)
-    return program
 
 
 def main(argv: Sequence[str] | None = None) -> None:
@@ -56,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     print(machine())
     rows = []
     lines: dict[str, tuple[list[float], list[float]]] = {}
-    for name, program in programs(arguments.sizes):
+    for name, program in families(arguments.sizes):
         measured = interleaved(
             {
                 "cold": partial(solve, program, "highs", warm_start=False),

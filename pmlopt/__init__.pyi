@@ -67,8 +67,8 @@ from .programs.result import Result as Result
 from .programs.solving import certify as certify
 from .programs.solving import solve as solve
 from .programs.solving import solvers_for as solvers_for
-from .programs.tradeoff.program import distortion_leakage as distortion_leakage
-from .programs.tradeoff.program import leakage_distortion as leakage_distortion
+from .programs.tradeoff.builders import distortion_leakage as distortion_leakage
+from .programs.tradeoff.builders import leakage_distortion as leakage_distortion
 from .programs.worst_case.program import best_worst_case as best_worst_case
 from .publishing import check as check
 from .publishing import release as release

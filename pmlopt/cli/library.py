@@ -18,6 +18,7 @@ from pmlopt.programs.certificate import finite
 
 if TYPE_CHECKING:
     from pmlopt.library import Instance
+    from pmlopt.library.bench import Row
     from pmlopt.model.uncertainty import PriorSet
     from pmlopt.programs.program import Program
 
@@ -63,36 +64,75 @@ def _source(instance: Instance) -> str:
 
 @command(main)
 def bench(
-    repeats: Annotated[int, Opt("Runs of each; medians are shown.", type=click.IntRange(min=1))] = 3,
+    repeats: Annotated[
+        int, Opt("Runs of each, after one to warm up; medians are shown.", type=click.IntRange(min=1))
+    ] = 3,
+    only: Annotated[
+        tuple[str, ...], Opt("A pattern of names, such as 'robust-*': only these; may be repeated.")
+    ] = (),
+    letters: Annotated[
+        tuple[int, ...],
+        Opt(
+            "A number of letters: linear programs of that size in place of the library; may be repeated.",
+            type=click.IntRange(min=3, max=1000),
+        ),
+    ] = (),
     as_json: Json = False,
 ) -> None:
-    """Solve the library beside its closed forms.
+    """Solve problems beside their closed forms: the library, or families of any size.
 
     Exits with 1 when one disagrees.
     """
     from dataclasses import asdict
 
-    from pmlopt.library import load_all
-    from pmlopt.library.bench import compare
+    from pmlopt.library.bench import compare, compare_families
 
-    instances = [instance for instance in load_all() if instance.names_closed_form]
-    rows = list(progress(compare(instances, repeats), len(instances), "solving"))
+    if letters and only:
+        raise InputError("--only chooses problems of the library, which --letters does not solve: give one")
+    if letters:
+        rows = list(compare_families(letters, repeats))
+    else:
+        instances = _instances_with_closed_forms(only)
+        rows = list(progress(compare(instances, repeats), len(instances), "solving"))
     if as_json:
         echo_json([asdict(row) for row in rows])
     else:
-        head = ["problem", "LP", "", "closed form", "value", "LP - closed", "LP [ms]", "closed [ms]", "ratio"]
-        print_table([*head, "agrees"], [
-            (
-                row.id, number(row.lp_value), row.relation, row.closed_form, number(row.closed_value),
-                "" if row.difference is None else f"{row.difference:.1e}",
-                "" if row.lp_seconds is None else f"{1e3 * row.lp_seconds:.2f}",
-                f"{1e3 * row.closed_seconds:.2f}",
-                "" if row.ratio is None else f"{row.ratio:.0f}",
-                "yes" if row.agrees else f"NO {row.problem or ''}",
-            )
-            for row in rows
-        ])  # fmt: skip
+        _print_comparison("LP", [row for row in rows if row.linear])
+        _print_comparison("solved", [row for row in rows if not row.linear])
     sys.exit(0 if all(row.agrees for row in rows) else CLAIM_FAILS)
+
+
+def _instances_with_closed_forms(patterns: tuple[str, ...]) -> list[Instance]:
+    """Return the problems that name a closed form, where patterns are given only those that match one."""
+    from fnmatch import fnmatchcase
+
+    from pmlopt.library import load_all
+
+    known = [instance for instance in load_all() if instance.names_closed_form]
+    for pattern in patterns:
+        if not any(fnmatchcase(instance.id, pattern) for instance in known):
+            raise InputError(
+                f"--only {pattern!r} matches no problem with a closed form: `pmlopt bench` lists them all"
+            )
+    return [one for one in known if not patterns or any(fnmatchcase(one.id, each) for each in patterns)]
+
+
+def _print_comparison(solved: str, rows: list[Row]) -> None:
+    """Print a table of programs beside their closed forms; `solved` heads the column of their values."""
+    if not rows:
+        return
+    head = ["problem", solved, "", "closed form", "value", f"{solved} - closed", f"{solved} [ms]"]
+    print_table([*head, "closed [ms]", "ratio", "agrees"], [
+        (
+            row.id, number(row.solved_value), row.relation, row.closed_form, number(row.closed_value),
+            "" if row.difference is None else f"{row.difference:.1e}",
+            "" if row.solve_seconds is None else f"{1e3 * row.solve_seconds:.2f}",
+            f"{1e3 * row.closed_seconds:.2f}",
+            "" if row.ratio is None else f"{row.ratio:.0f}",
+            "yes" if row.agrees else f"NO {row.problem or ''}",
+        )
+        for row in rows
+    ])  # fmt: skip
 
 
 _Least: TypeAlias = Annotated[float | None, Opt(

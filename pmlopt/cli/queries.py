@@ -165,7 +165,7 @@ def leakage_distortion_command(
         raise InputError("-o writes one mechanism: give one limit")
     query = asked.query()
     with status("designing", as_json):
-        from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
+        from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 
         builder = leakage_distortion if distortions else distortion_leakage
         programs = [builder(query, limit, entropy) for limit in limits]

@@ -1,44 +1,121 @@
-"""The library's instances solved beside their closed forms."""
+"""Programs solved beside their closed forms: the library's instances, and families of any size."""
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from pmlopt.errors import PmloptError
+import numpy as np
+
+from pmlopt.data.prior import Prior
+from pmlopt.errors import InputError, PmloptError
 from pmlopt.library import Instance
+from pmlopt.measures import information_density
+from pmlopt.model import closed_forms
+from pmlopt.model.privacy import LDP, PML
+from pmlopt.model.uncertainty import L1Ball
+from pmlopt.model.utility import ExpectedGain, ExpectedLoss, LinearUtility, hamming
+from pmlopt.programs.designs import design
+from pmlopt.programs.linear.certifying import known_optimum
+from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
+from pmlopt.programs.program import Program
 from pmlopt.programs.solving import solve
+
+MAX_ZIPF_LETTERS = 50
+"""Letters up to which a prior of Zipf counts is used: beyond, its gains are all rounding."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """One instance: both values, what is claimed of them, and the time of each.
+    """One program: both values, what is claimed of them, and the time of each.
 
     Attributes:
-        difference: the LP's value minus the closed form's.
+        linear: whether the program is one linear program; the others are convex, or a search over several.
+        difference: the value that was solved for minus the closed form's.
         agrees: whether the claimed relation holds for both and the certificate is exact.
-        ratio: the LP's seconds over the closed form's.
+        ratio: the seconds of solving over those of the closed form.
     """
 
     id: str
+    linear: bool
     relation: str
     closed_form: str
     closed_value: float
     closed_seconds: float
     agrees: bool
-    lp_value: float | None = None
+    solved_value: float | None = None
     difference: float | None = None
-    lp_seconds: float | None = None
+    solve_seconds: float | None = None
     ratio: float | None = None
     problem: str | None = None
 
 
 def compare(instances: Iterable[Instance], repeats: int = 3) -> Iterator[Row]:
-    """Solve every instance that names a closed form, cold, and compare; medians of `repeats` runs."""
+    """Solve every instance that names a closed form, without a warm start, and compare both.
+
+    Times are medians of `repeats` runs, after one that is not counted: it loads solvers and fills caches.
+    """
     return (_row(one, repeats) for one in instances if one.names_closed_form)
+
+
+def families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
+    """Return linear programs of given numbers of letters whose optimum is known, with their family.
+
+    Raises:
+        InputError: a size is below 3.
+    """
+    for size in sizes:
+        if size < 3:
+            raise InputError(f"the families have 3 letters or more, not {size}")
+        prior = Prior.uniform(size)
+        yield "uniform, PML 0.7", _linear(prior, PML(0.7), ExpectedLoss(hamming))
+        ball = L1Ball(prior, 1 / size)
+        yield "uniform, PML 0.7 over a ball", _linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming))
+        yield "uniform, LDP 1", _linear(prior, LDP(1.0), ExpectedLoss(hamming))
+    for size in (size for size in sizes if size <= MAX_ZIPF_LETTERS):
+        prior = Prior.from_counts([int(count) for count in 1000 / np.arange(1, size + 1)])
+        epsilon = -0.9 * math.log1p(-float(prior.pmf.min()))
+        form = closed_forms.high_privacy(prior, epsilon)
+        gain = ExpectedGain(information_density(prior, form))
+        yield "Zipf counts, first region", _linear(prior, PML(epsilon), gain)
+
+
+def _linear(prior: Prior, privacy: PML | LDP, utility: LinearUtility) -> LinearDesign:
+    """Return the design, known to be linear."""
+    program = design(prior, privacy, utility)
+    assert isinstance(program, LinearDesign)
+    return program
+
+
+def compare_families(sizes: Sequence[int], repeats: int = 3) -> Iterator[Row]:
+    """Solve the programs of `families` without a warm start, and compare each with its closed form."""
+    for name, program in families(sizes):
+        known, fast = _timed(partial(known_optimum, program), repeats)
+        result, slow = _timed(partial(solve, program, warm_start=False), repeats)
+        scale = program.allowed_gap(program.tolerance)
+        yield Row(
+            f"{name}, N = {program.prior.size}",
+            True,
+            "==",
+            known.name,
+            known.value,
+            fast,
+            abs(result.value - known.value) <= scale and result.certificate.verify(),
+            result.value,
+            result.value - known.value,
+            slow,
+            slow / fast,
+        )
+
+
+def is_linear_program(program: Program[Any]) -> bool:
+    """Return whether a program is one linear program."""
+    return isinstance(program, LinearDesign | SymmetricDesign) and bool(program.problem.is_lp())
 
 
 def _row(instance: Instance, repeats: int) -> Row:
@@ -46,7 +123,8 @@ def _row(instance: Instance, repeats: int) -> Row:
     assert expected is not None
     assert expected.closed_form is not None
     closed_value, closed_seconds = _timed(instance.closed_value, repeats)
-    start = (instance.id, expected.relation, expected.closed_form, closed_value, closed_seconds)
+    linear = is_linear_program(instance.program())
+    start = (instance.id, linear, expected.relation, expected.closed_form, closed_value, closed_seconds)
     try:
         result, seconds = _timed(lambda: solve(instance.program(), warm_start=False), repeats)
     except PmloptError as cause:
@@ -57,6 +135,8 @@ def _row(instance: Instance, repeats: int) -> Row:
 
 
 def _timed(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
+    """Return the answer, and the median seconds of `repeats` runs after one that is not counted."""
+    work()
     seconds = []
     for _ in range(repeats):
         start = time.perf_counter()

@@ -42,7 +42,8 @@ from pmlopt.programs.program import Program
 from pmlopt.programs.record_leakage.closed_bounds import is_parity, parity_error
 from pmlopt.programs.record_leakage.program import RecordLeakage, record_leakage
 from pmlopt.programs.subconvex.program import ColumnDesign
-from pmlopt.programs.tradeoff.program import TradeoffProgram, distortion_leakage, leakage_distortion
+from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
+from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.worst_case.program import best_guaranteed_utility, best_worst_case
 from pmlopt.releases.stream import next_release
 

@@ -238,7 +238,17 @@ def test_bench_is_green(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = json.loads(run("bench", "--json", "--repeats", "1").stdout)
     assert [row["id"] for row in rows] == [one.id for one in some if one.names_closed_form] != []
     assert all(row["agrees"] for row in rows)
-    assert all(row["ratio"] == row["lp_seconds"] / row["closed_seconds"] for row in rows)
+    assert all(row["ratio"] == row["solve_seconds"] / row["closed_seconds"] for row in rows)
+
+
+def test_bench_takes_some_problems_and_some_sizes() -> None:
+    rows = json.loads(run("bench", "--json", "--repeats", "1", "--only", "robust-uniform-*").stdout)
+    assert [row["id"] for row in rows] == ["robust-uniform-ball", "robust-uniform-masses"]
+    text = run("bench", "--repeats", "1", "--letters", "3").output
+    assert text.count("N = 3") == 4
+    assert "solved" not in text
+    assert "matches no problem" in run("bench", "--only", "none", code=2).output
+    assert "give one" in run("bench", "--only", "robust-*", "--letters", "3", code=2).output
 
 
 class TestSecondThoughts:

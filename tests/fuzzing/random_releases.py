@@ -20,7 +20,7 @@ from pmlopt.programs.envelope_design.program import envelope_design
 from pmlopt.programs.record_leakage.program import record_leakage as leakage_of
 from pmlopt.programs.result import Result
 from pmlopt.programs.solving import solve
-from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
+from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 
 SLACK = 1e-6
 """How far sums in floats and a solver may be off, in nats and in probability."""

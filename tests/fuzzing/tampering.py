@@ -33,8 +33,8 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.record_leakage.program import record_leakage
 from pmlopt.programs.solving import solve
 from pmlopt.programs.subconvex.certificate import ColumnCertificate
+from pmlopt.programs.tradeoff.builders import distortion_leakage, leakage_distortion
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.program import distortion_leakage, leakage_distortion
 from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 from pmlopt.verification.verifying import told_of
 

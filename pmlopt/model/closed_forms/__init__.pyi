@@ -13,6 +13,7 @@ from .extremal import deterministic as deterministic
 from .extremal import high_privacy as high_privacy
 from .extremal import k_singular as k_singular
 from .extremal import robust_binary as robust_binary
+from .extremal import robust_randomized_response as robust_randomized_response
 from .extremal import uniform as uniform
 from .local_privacy import exponential as exponential
 from .local_privacy import geometric as geometric

@@ -23,6 +23,7 @@ from pmlopt.model.closed_forms.extremal import (
     high_privacy,
     k_singular,
     robust_binary,
+    robust_randomized_response,
     uniform,
 )
 from pmlopt.model.closed_forms.local_privacy import exponential, geometric, ldp_for_pml, randomized_response
@@ -115,6 +116,27 @@ def _robust_binary(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mec
     return robust_binary(*interval, _epsilon(privacy))
 
 
+def _least_of_letters(prior: Prior, privacy: Requirement) -> float | None:
+    """Return the least probability of a letter over the set, where it is that of each; else None."""
+    priors = _set_of(prior, privacy)
+    if priors is None or prior.size < 3 or _over_all_priors(prior, privacy):
+        return None
+    least = priors.least_mean(np.eye(prior.size))
+    same = float(np.ptp(least)) <= FORMULA_ROUNDING * float(least.max())
+    return min(max(float(least.min()), 0.0), 1 / prior.size) if same else None
+
+
+def _robust_randomized_response(prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:  # noqa: ARG001
+    lowest = _least_of_letters(prior, privacy)
+    if lowest is None:
+        raise InstanceError(
+            "the closed form robust_randomized_response is for 3 letters or more and PML over a set of "
+            "priors in which all letters have one least probability, not for "
+            f"{prior.size} letters under {privacy!r}"
+        )
+    return robust_randomized_response(prior.size, lowest, _epsilon(privacy))
+
+
 def _unit(prior: Prior, privacy: Requirement) -> float:
     """The distance of neighbours where the metric is that of equal steps on a line; else 0."""
     if not isinstance(privacy, MetricPrivacy) or prior.size < 2:
@@ -144,6 +166,12 @@ CLOSED_FORMS: Mapping[str, ClosedForm] = {
         lambda prior, privacy, gains: high_privacy(prior, _epsilon(privacy)), _in_first_region
     ),
     "robust_binary": ClosedForm(_robust_binary, lambda prior, privacy: _interval(prior, privacy) is not None),
+    "robust_randomized_response": ClosedForm(
+        _robust_randomized_response,
+        lambda prior, privacy: (
+            float(np.ptp(prior.pmf)) == 0 and _least_of_letters(prior, privacy) is not None
+        ),
+    ),
     "uniform": ClosedForm(
         lambda prior, privacy, gains: uniform(prior.size, _epsilon(privacy)), _uniform_prior
     ),

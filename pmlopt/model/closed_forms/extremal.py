@@ -202,6 +202,46 @@ def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
     return Mechanism(_on_two_letters((low, 1 - low), (high, 1 - high), min(level, 700.0)))
 
 
+def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mechanism:
+    """Return the randomized response that leaks epsilon over a set of priors that treats all letters alike.
+
+    With t = e^eps and L the least probability that a prior of the set gives a letter, the matrix is
+    `1 - t L + (t - 1) I` over its row sum `N (1 - t L) + t - 1`, and the identity from `t L >= 1` on. A
+    column is `b + a I_y`, whose least mean over the set is `b + a L`, and `a + b = t (b + a L)` is the bound
+    with equality. Where no permutation of the letters changes the prior of the design and the set, it has the
+    least Hamming loss of all N x N mechanisms: the mean of a mechanism over all permutations of letters and
+    outputs loses as much, leaks no more, and is of this form.
+
+    Args:
+        size: N, at least 1.
+        lowest: L, in [0, 1/N]: `1/N - radius/2`, or 0 if that is negative, for an l1 ball around the uniform
+            prior; the least mass for `MinimumMass`.
+        epsilon: in nats.
+
+    Raises:
+        PrivacyError: the size is no positive integer, `lowest` is no such probability, or epsilon is
+            negative.
+
+    Examples:
+        >>> robust_randomized_response(3, 0.0, math.log(3)).matrix  # over all priors: local DP
+        array([[0.6, 0.2, 0.2],
+               [0.2, 0.6, 0.2],
+               [0.2, 0.2, 0.6]])
+        >>> robust_randomized_response(4, 0.25, math.log(2)).matrix[0]  # the prior is known
+        array([0.5       , 0.16666667, 0.16666667, 0.16666667])
+    """
+    letters = whole(size, "the number of letters", PrivacyError)
+    low = real(lowest, "the least probability of a letter", PrivacyError)
+    if not 0 <= low <= 1 / letters + 1e-15:
+        raise PrivacyError(f"the least probability of a letter is {low:g}: give one in [0, 1/{letters}]")
+    grown = math.expm1(min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
+    # 1 - t L without the cancellation of t near 1
+    off = max(0.0, 1 - low - low * grown)
+    if off == 0:
+        return Mechanism(np.eye(letters))
+    return Mechanism((off + grown * np.eye(letters)) / (letters * off + grown))
+
+
 def _on_two_letters(low: tuple[float, float], high: tuple[float, float], level: float) -> FloatArray:
     """The rows of `robust_binary`, from both probabilities at each end of the interval."""
     ratio, down, grown = math.exp(level), math.exp(-level), math.expm1(level)

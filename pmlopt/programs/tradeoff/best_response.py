@@ -9,7 +9,7 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
-from pmlopt.programs.tradeoff.program import tradeoff_program
+from pmlopt.programs.tradeoff.program import declare_tradeoff
 from pmlopt.programs.tradeoff.proof import Cut, Tradeoff, TradeoffProof, sharpened_tradeoff, tradeoff_bound
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
@@ -59,7 +59,7 @@ def best_response(
     worst = tradeoff.losses.max(axis=1)
     kept = np.asarray((worst > NEGLIGIBLE_MASS * worst.max()) | (masses > NEGLIGIBLE_MASS))
     part = Tradeoff(tradeoff.losses[kept], tradeoff.allowed[kept])
-    relaxed = tradeoff_program(part, [joint[:, kept] for joint in joints], program.sense, limit)
+    relaxed = declare_tradeoff(part, [joint[:, kept] for joint in joints], program.sense, limit)
     outcome = through_cvxpy.run(relaxed.problem, SOLVER, options, {})
     if outcome.state != "point":
         return None

@@ -1,33 +1,22 @@
-"""The least leakage within a distortion, and the least distortion within a leakage: the two builders."""
+"""The least leakage within a distortion, and the least distortion within a leakage, as programs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, Label, nonnegative, real
+from pmlopt.core.arrays import FloatArray, Label
 from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.errors import InfeasibleError, PrivacyError, UtilityError
-from pmlopt.model.queries import Orbits, Query, orbits
-from pmlopt.model.queries.channel import loss_table
-from pmlopt.model.queries.query import check_query
+from pmlopt.model.queries import Orbits, Query
 from pmlopt.programs.program import Declaration, Program, problem_of
-from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy
+from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.proof import (
-    RELATIVE_TOLERANCE,
-    Sense,
-    Tradeoff,
-    TradeoffProof,
-    tradeoff_bound,
-    tradeoff_of,
-)
+from pmlopt.programs.tradeoff.proof import Sense, Tradeoff, TradeoffProof, tradeoff_bound
 
 NEGLIGIBLE_PROBABILITY = 1e-12
 """Entries of a solver's mechanism below this are its noise and become zero."""
@@ -40,10 +29,10 @@ EXTRA_SHARES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12)
 class TradeoffProgram(Program[TradeoffCertificate]):
     """The least leakage per record within a distortion, or the least distortion within a leakage.
 
-    The worst prior inside makes the problem semi-infinite. `problem` is the convex program against the
-    uniform dataset alone, seen from one record of each kind: its optimum is a lower bound, attained where
-    the entropy leaves no other prior. `solve` adds the priors that matter. The mechanism depends on the
-    dataset through the classes of `queries.orbits` alone, which loses nothing.
+    The worst prior inside makes the problem semi-infinite: `solve` adds the priors that matter one after the
+    other. `problem` is the convex program against those that bind at the optimum, which are found when it is
+    first looked at; its optimum is that of the program, up to the tolerance. The mechanism depends on the
+    dataset only through the classes of `queries.orbits`, which loses nothing.
 
     Attributes:
         query: f, as a person gave it.
@@ -57,10 +46,10 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     Source: [wu2026entropy, Problems 2 and 3 (Definitions 2.2 and 2.3)].
 
     Examples:
-        >>> from pmlopt import queries
-        >>> program = leakage_distortion(queries.ModularSum(1, 2), 0.1, 0.0)
-        >>> round(float(program.problem.solve(solver="CLARABEL")), 5)  # log 2 - h(0.1)
-        0.36806
+        >>> from pmlopt import leakage_distortion, queries, solve
+        >>> program = leakage_distortion(queries.ModularSum(3, 3), 0.2, 1.0)
+        >>> round(float(program.problem.solve(solver="CLARABEL")), 5), round(solve(program).value, 5)
+        (0.34955, 0.34955)
     """
 
     query: Query
@@ -165,115 +154,8 @@ def convex_combination(matrix: FloatArray, other: FloatArray, share: float) -> F
     return np.asarray((1 - share) * matrix + share * other)
 
 
-def leakage_distortion(
-    query: Query,
-    distortion: float,
-    entropy: float,
-    *,
-    loss: ArrayLike | None = None,
-    law: ArrayLike | None = None,
-) -> TradeoffProgram:
-    """Declare `epsilon(D, b)`: the least leakage per record of a mechanism of expected distortion at most D.
-
-    `min_q max_i max_{H(X) >= b} I(X_i; Y)` subject to `E_{p_0} d(f(X), Y) <= D`, which is convex in the
-    mechanism.
-
-    Args:
-        query: f.
-        distortion: D, at least the least that is possible.
-        entropy: b in nats, from 0 to log |X|.
-        loss: (T, M) d(f, y), a row for each value of the query; |y - f| over the query's values if left out.
-        law: the true law p_0 of the dataset, (k_1, ..., k_n); uniform if left out.
-
-    Raises:
-        InfeasibleError: no mechanism has so small a distortion.
-        PrivacyError, UtilityError, QueryError, PriorError: an argument cannot be meant.
-
-    Source: [wu2026entropy, Problem 2 (Definition 2.2)].
-
-    Examples:
-        >>> from pmlopt import queries, solve
-        >>> found = solve(leakage_distortion(queries.ModularSum(3, 2), 0.2, 1.5))
-        >>> round(found.value, 5), found.mechanism.matrix.round(4).tolist()
-        (0.17332, [[0.8, 0.2], [0.2, 0.8]])
-    """
-    limit = real(distortion, "the distortion D", UtilityError)
-    if limit < 0:
-        raise UtilityError(f"the distortion D is {limit:g}: give a number of at least 0")
-    program = _program(query, loss, law, entropy, "leakage", limit)
-    if limit < program.least * (1 - RELATIVE_TOLERANCE):
-        raise InfeasibleError(
-            f"no mechanism has an expected distortion of {limit!r} or less: the least is {program.least!r}"
-        )
-    return program
-
-
-def distortion_leakage(
-    query: Query,
-    leakage: float,
-    entropy: float,
-    *,
-    loss: ArrayLike | None = None,
-    law: ArrayLike | None = None,
-) -> TradeoffProgram:
-    """Declare `D(L, b)`: the least expected distortion of a mechanism that leaks at most L of any record.
-
-    As `leakage_distortion`, with both sides exchanged.
-
-    Args:
-        query: f.
-        leakage: L in nats, at least 0.
-        entropy: b in nats, from 0 to log |X|.
-        loss: (T, M) d(f, y), a row for each value of the query; |y - f| over the query's values if left out.
-        law: the true law p_0 of the dataset, (k_1, ..., k_n); uniform if left out.
-
-    Raises:
-        PrivacyError, UtilityError, QueryError, PriorError: an argument cannot be meant.
-
-    Source: [wu2026entropy, Problem 3 (Definition 2.3)].
-
-    Examples:
-        >>> import math
-        >>> from pmlopt import queries, solve
-        >>> capacity = math.log(2) + 0.2 * math.log(0.2) + 0.8 * math.log(0.8)
-        >>> round(solve(distortion_leakage(queries.ModularSum(2, 2), capacity, 0.0)).value, 5)
-        0.2
-    """
-    limit = nonnegative(leakage, "the leakage L", PrivacyError)
-    return _program(query, loss, law, entropy, "distortion", limit)
-
-
-def _program(
-    query: Query, loss: ArrayLike | None, law: ArrayLike | None, entropy: float, sense: Sense, limit: float
-) -> TradeoffProgram:
-    """The program of what a person gives, checked."""
-    check_query(query)
-    least = checked_entropy(query, entropy)
-    table, outputs = loss_table(query, loss)
-    classes = orbits(query, law)
-    tradeoff = tradeoff_of(classes.masses[:, None] * table[classes.values], sense, limit)
-    return TradeoffProgram(
-        declare=partial(_declared, tradeoff, classes.query, sense, limit),
-        query=query,
-        orbits=classes,
-        outputs=outputs,
-        tradeoff=tradeoff,
-        entropy=least,
-        sense=sense,
-        limit=limit,
-    )
-
-
-def _declared(tradeoff: Tradeoff, classes: Query, sense: Sense, limit: float) -> Declaration:
-    """The convex program against the uniform dataset, seen from one record of each kind."""
-    rows = np.eye(tradeoff.losses.shape[0])
-    counts, most = map(classes.log_counts, classes.kinds), classes.log_size
-    joints = [Adversary(rows, one, most, most).uniform for one in counts]
-    return tradeoff_program(tradeoff, joints, sense, limit)
-
-
-def tradeoff_program(
-    tradeoff: Tradeoff, joints: Sequence[FloatArray], sense: Sense, limit: float
+def declare_tradeoff(
+    tradeoff: Tradeoff, joints: Sequence[FloatArray], sense: Sense, limit: float | cp.Parameter
 ) -> Declaration:
     """Declare the best mechanism against finitely many priors, in `q` (K, M) with rows that sum to one.
 
@@ -286,7 +168,7 @@ def tradeoff_program(
         tradeoff: losses and support.
         joints: (A, K) each.
         sense: "leakage" to minimise it, with `limit` on the distortion; "distortion" the other way round.
-        limit: D, or L in nats.
+        limit: D, or L in nats; a cvxpy parameter where it is to change between solves.
 
     Returns:
         The variables "mechanism", and "leakage" in Problem 2; the constraints "rows", "priors" (one row for
@@ -298,7 +180,7 @@ def tradeoff_program(
     Examples:
         >>> hamming = 1 - np.eye(2)
         >>> tradeoff = Tradeoff(hamming / 2, np.ones((2, 2), dtype=bool))
-        >>> program = tradeoff_program(tradeoff, [np.eye(2) / 2], "leakage", 0.1)
+        >>> program = declare_tradeoff(tradeoff, [np.eye(2) / 2], "leakage", 0.1)
         >>> value = program.problem.solve(solver="CLARABEL")  # rate-distortion: log 2 - h(0.1)
         >>> round(float(value), 5)
         0.36806

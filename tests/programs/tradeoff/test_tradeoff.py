@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from oracles import records as oracle
 from oracles.designs import FloatArray
-from oracles.penalised_tradeoff import penalty_program
 from scipy.optimize import brentq
 from strategies import MODEST
 
@@ -30,11 +29,12 @@ from pmlopt.model.closed_forms.parity import parity_leakage
 from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query
 from pmlopt.programs import Status
 from pmlopt.programs.tradeoff.best_response import Response, best_response
+from pmlopt.programs.tradeoff.builders import declare_penalty
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.grouped_rows import GroupedRows, WorstCasePrior
 from pmlopt.programs.tradeoff.methods import Penalty
 from pmlopt.programs.tradeoff.penalty import Penalised, exponentiated_gradient
-from pmlopt.programs.tradeoff.program import tradeoff_program
+from pmlopt.programs.tradeoff.program import declare_tradeoff
 from pmlopt.programs.tradeoff.proof import Cut, Sense, Tradeoff, TradeoffProof, proved_least, tradeoff_bound
 
 LOG2 = math.log(2)
@@ -333,11 +333,11 @@ HAMMING = Tradeoff((1 - np.eye(2)) / 2, np.ones((2, 2), dtype=bool))
 
 @pytest.mark.parametrize("d", [0.05, 0.45])
 def test_the_program_of_one_record_is_rate_distortion(d: float) -> None:
-    program = tradeoff_program(HAMMING, [np.eye(2) / 2], "leakage", d)
+    program = declare_tradeoff(HAMMING, [np.eye(2) / 2], "leakage", d)
     assert program.problem.is_dcp()
     rate = LOG2 - oracle.binary_entropy(d)
     assert program.problem.solve(solver="CLARABEL") == pytest.approx(rate, abs=1e-7)
-    back = tradeoff_program(HAMMING, [np.eye(2) / 2], "distortion", rate)
+    back = declare_tradeoff(HAMMING, [np.eye(2) / 2], "distortion", rate)
     assert back.problem.solve(solver="CLARABEL") == pytest.approx(d, abs=1e-7)
 
 
@@ -357,7 +357,7 @@ def penalty_case(seed: int, sense: Sense) -> tuple[Tradeoff, list[FloatArray], P
 @pytest.mark.parametrize("seed", range(2))
 def test_the_penalised_program_and_the_exponentiated_gradient_agree(seed: int, sense: Sense) -> None:
     tradeoff, joints, problem = penalty_case(seed, sense)
-    program = penalty_program(tradeoff, joints, sense, problem.limit, problem.weight)
+    program = declare_penalty(tradeoff, joints, sense, problem.limit, problem.weight)
     assert program.problem.is_dcp()
     optimum = float(program.problem.solve(solver="CLARABEL"))
     matrix = np.maximum(program.variables["mechanism"].value, 0)

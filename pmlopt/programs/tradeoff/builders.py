@@ -1,0 +1,340 @@
+"""Builders of trade-offs: against all priors of enough entropy, against given priors, and penalised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from pmlopt.core.arrays import FloatArray, nonnegative, real
+from pmlopt.core.loaded_later import cp
+from pmlopt.errors import InfeasibleError, PriorError, PrivacyError, ProgramError, UtilityError
+from pmlopt.model.queries import Orbits, Query, orbits
+from pmlopt.model.queries.channel import loss_table
+from pmlopt.model.queries.query import check_query
+from pmlopt.model.queries.symmetry import law_of
+from pmlopt.programs.program import Declaration, problem_of
+from pmlopt.programs.record_leakage.adversary import Adversary, checked_entropy
+from pmlopt.programs.record_leakage.alternating import joint_of
+from pmlopt.programs.tradeoff.cutting_planes import SearchState, search
+from pmlopt.programs.tradeoff.grouped_rows import WorstCasePrior, heaviest
+from pmlopt.programs.tradeoff.program import TradeoffProgram, declare_tradeoff, informations
+from pmlopt.programs.tradeoff.proof import RELATIVE_TOLERANCE, Sense, Tradeoff, tradeoff_of
+from pmlopt.solvers.outcome import FOREVER
+
+PriorOfDatasets: TypeAlias = ArrayLike | WorstCasePrior
+"""The law of the dataset, (k_1, ..., k_n) or (|X|,), or that of a record and the class (`binding_priors`)."""
+
+
+def leakage_distortion(
+    query: Query,
+    distortion: float,
+    entropy: float,
+    *,
+    loss: ArrayLike | None = None,
+    law: ArrayLike | None = None,
+) -> TradeoffProgram:
+    """Declare `epsilon(D, b)`: the least leakage per record of a mechanism of expected distortion at most D.
+
+    `min_q max_i max_{H(X) >= b} I(X_i; Y)` subject to `E_{p_0} d(f(X), Y) <= D`, which is convex in the
+    mechanism.
+
+    Args:
+        query: f.
+        distortion: D, at least the least that is possible.
+        entropy: b in nats, from 0 to log |X|.
+        loss: (T, M) d(f, y), a row for each value of the query; |y - f| over the query's values if left out.
+        law: the true law p_0 of the dataset, (k_1, ..., k_n); uniform if left out.
+
+    Raises:
+        InfeasibleError: no mechanism has so small a distortion.
+        PrivacyError, UtilityError, QueryError, PriorError: an argument cannot be meant.
+
+    Source: [wu2026entropy, Problem 2 (Definition 2.2)].
+
+    Examples:
+        >>> from pmlopt import queries, solve
+        >>> found = solve(leakage_distortion(queries.ModularSum(3, 2), 0.2, 1.5))
+        >>> round(found.value, 5), found.mechanism.matrix.round(4).tolist()
+        (0.17332, [[0.8, 0.2], [0.2, 0.8]])
+    """
+    limit = real(distortion, "the distortion D", UtilityError)
+    if limit < 0:
+        raise UtilityError(f"the distortion D is {limit:g}: give a number of at least 0")
+    program = _program(query, loss, law, entropy, "leakage", limit)
+    if limit < program.least * (1 - RELATIVE_TOLERANCE):
+        raise InfeasibleError(
+            f"no mechanism has an expected distortion of {limit!r} or less: the least is {program.least!r}"
+        )
+    return program
+
+
+def distortion_leakage(
+    query: Query,
+    leakage: float,
+    entropy: float,
+    *,
+    loss: ArrayLike | None = None,
+    law: ArrayLike | None = None,
+) -> TradeoffProgram:
+    """Declare `D(L, b)`: the least expected distortion of a mechanism that leaks at most L of any record.
+
+    As `leakage_distortion`, with both sides exchanged.
+
+    Args:
+        query: f.
+        leakage: L in nats, at least 0.
+        entropy: b in nats, from 0 to log |X|.
+        loss: (T, M) d(f, y), a row for each value of the query; |y - f| over the query's values if left out.
+        law: the true law p_0 of the dataset, (k_1, ..., k_n); uniform if left out.
+
+    Raises:
+        PrivacyError, UtilityError, QueryError, PriorError: an argument cannot be meant.
+
+    Source: [wu2026entropy, Problem 3 (Definition 2.3)].
+
+    Examples:
+        >>> import math
+        >>> from pmlopt import queries, solve
+        >>> capacity = math.log(2) + 0.2 * math.log(0.2) + 0.8 * math.log(0.8)
+        >>> round(solve(distortion_leakage(queries.ModularSum(2, 2), capacity, 0.0)).value, 5)
+        0.2
+    """
+    limit = nonnegative(leakage, "the leakage L", PrivacyError)
+    return _program(query, loss, law, entropy, "distortion", limit)
+
+
+def tradeoff_program(
+    query: Query,
+    priors: Iterable[PriorOfDatasets],
+    *,
+    distortion: float | None = None,
+    leakage: float | None = None,
+    loss: ArrayLike | None = None,
+    law: ArrayLike | None = None,
+) -> Declaration:
+    """Declare Problem 2 or 3 against the priors that are given, as a convex cvxpy problem.
+
+    With `distortion` D: minimise t subject to `I(X_i; Y) <= t` for every record and prior, and `E[d] <= D`.
+    With `leakage` L: minimise `E[d]` subject to `I(X_i; Y) <= L`. The mechanism has a row for each class of
+    `queries.orbits(query, law)`. The limit is the parameter "limit", and the problem is DPP in it.
+
+    Args:
+        query: f.
+        priors: at least one, each the law of the dataset, (k_1, ..., k_n) or (|X|,), seen from all records;
+            or one of `binding_priors`.
+        distortion: D, for Problem 2.
+        leakage: L in nats, for Problem 3. Exactly one of both is given.
+        loss: (T, M) d(f, y), a row for each value of the query; |y - f| over the query's values if left out.
+        law: the true law p_0 of the dataset; uniform if left out.
+
+    Returns:
+        The problem, the variables "mechanism", (K, M), and in Problem 2 "leakage", and its constraints.
+
+    Raises:
+        PriorError: a prior does not fit the query, or there is none.
+        ProgramError: both limits, or none, are given.
+        PrivacyError, UtilityError, QueryError: an argument cannot be meant.
+
+    Source: [wu2026entropy, (21) and (26)] for finitely many priors.
+
+    Examples:
+        >>> from pmlopt import queries
+        >>> declared = tradeoff_program(queries.ModularSum(1, 2), [[0.5, 0.5]], distortion=0.1)
+        >>> round(float(declared.problem.solve(solver="CLARABEL")), 5)  # log 2 - h(0.1)
+        0.36806
+        >>> declared.problem.param_dict["limit"].value = 0.2  # solved again without compiling anew
+        >>> round(float(declared.problem.solve(solver="CLARABEL")), 5)  # log 2 - h(0.2)
+        0.19274
+    """
+    sense, limit = _sense_of(distortion, leakage)
+    question = _Question.of(query, loss, law, sense, limit)
+    parameter = cp.Parameter(nonneg=True, name="limit", value=limit)
+    return declare_tradeoff(question.unrestricted, question.joints(priors), sense, parameter)
+
+
+def penalty_program(
+    query: Query,
+    priors: Iterable[PriorOfDatasets],
+    weight: float,
+    *,
+    distortion: float | None = None,
+    leakage: float | None = None,
+    loss: ArrayLike | None = None,
+    law: ArrayLike | None = None,
+) -> Declaration:
+    """Declare the penalised Problem 2 or 3 against the priors that are given, as a convex cvxpy problem.
+
+    With `distortion` D: minimise `max I(X_i; Y) + lambda softplus(E[d] - D)^2`; with `leakage` L: minimise
+    `E[d] + lambda softplus(max I(X_i; Y) - L)^2`. `softplus(z)^2 = log(1 + e^z)^2` is positive on the
+    feasible side too: the penalty is not exact, and its minimiser is biased inwards. lambda is the parameter
+    "weight", and the problem is DPP in it.
+
+    Args:
+        query: f.
+        priors: at least one, as in `tradeoff_program`.
+        weight: lambda, at least 0.
+        distortion: D, for Problem 2.
+        leakage: L in nats, for Problem 3. Exactly one of both is given.
+        loss: (T, M) d(f, y); |y - f| over the query's values if left out.
+        law: the true law p_0 of the dataset; uniform if left out.
+
+    Returns:
+        The problem, the variable "mechanism", (K, M), and the constraints.
+
+    Raises:
+        PriorError, ProgramError, PrivacyError, UtilityError, QueryError: as in `tradeoff_program`.
+
+    Source: [wu2026entropy, (23) and (27)].
+
+    Examples:
+        >>> from pmlopt import queries
+        >>> declared = penalty_program(queries.ModularSum(1, 2), [[0.5, 0.5]], 1.0, distortion=0.1)
+        >>> declared.problem.is_dcp(dpp=True)
+        True
+        >>> light = declared.problem.solve(solver="CLARABEL")
+        >>> declared.problem.param_dict["weight"].value = 100.0
+        >>> bool(declared.problem.solve(solver="CLARABEL") > light)
+        True
+    """
+    sense, limit = _sense_of(distortion, leakage)
+    question = _Question.of(query, loss, law, sense, limit)
+    factor = nonnegative(weight, "the weight of the penalty", ProgramError)
+    parameter = cp.Parameter(nonneg=True, name="weight", value=factor)
+    return declare_penalty(question.unrestricted, question.joints(priors), sense, limit, parameter)
+
+
+def declare_penalty(
+    tradeoff: Tradeoff, joints: list[FloatArray], sense: Sense, limit: float, weight: float | cp.Parameter
+) -> Declaration:
+    """Declare the penalised problem in laws of a record and the class; see `penalty_program`."""
+    matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
+    leaked = cp.max(informations(matrix, joints))
+    spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
+    aim, bounded = (leaked, spent) if sense == "leakage" else (spent, leaked)
+    constraints = {"rows": cp.sum(matrix, axis=1) == 1}
+    if not tradeoff.allowed.all():
+        constraints["support"] = matrix[~tradeoff.allowed] == 0
+    objective = cp.Minimize(aim + weight * cp.square(cp.logistic(bounded - limit)))
+    return Declaration(problem_of(objective, constraints), {"mechanism": matrix}, constraints)
+
+
+def binding_priors(program: TradeoffProgram) -> tuple[WorstCasePrior, ...]:
+    """Return the priors that bind at the optimum of a trade-off, each as the law of a record and the class.
+
+    They are those whose multipliers in the proof of the bound are not negligible: against them alone the
+    optimum is that of the program, up to its tolerance. Where nothing binds, it is the uniform dataset, seen
+    from one record of each kind.
+
+    Args:
+        program: of `leakage_distortion` or `distortion_leakage`. It is solved.
+    """
+    state = SearchState(program, program.tolerance * program.scale, 0, FOREVER)
+    search(state, None)
+    return tuple(heaviest(state.proof)) or _uniform_priors(program.orbits.query)
+
+
+def _uniform_priors(classes: Query) -> tuple[WorstCasePrior, ...]:
+    """Return the uniform dataset, seen from one record of each kind."""
+    rows, size = np.eye(len(classes.values)), classes.log_size
+    return tuple(
+        WorstCasePrior(record, Adversary(rows, classes.log_counts(record), size, size).uniform)
+        for record in classes.kinds
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Question:
+    """What a trade-off is about: the classes of datasets, the outputs, and the losses."""
+
+    query: Query
+    orbits: Orbits
+    outputs: tuple[Any, ...]
+    tradeoff: Tradeoff
+
+    @classmethod
+    def of(
+        cls, query: Query, loss: ArrayLike | None, law: ArrayLike | None, sense: Sense, limit: float
+    ) -> _Question:
+        """Check what a person gives, and find the classes."""
+        check_query(query)
+        table, outputs = loss_table(query, loss)
+        classes = orbits(query, law)
+        losses = classes.masses[:, None] * table[classes.values]
+        return cls(query, classes, outputs, tradeoff_of(losses, sense, limit))
+
+    @property
+    def unrestricted(self) -> Tradeoff:
+        """The losses with all entries allowed: which are, at the least distortion, depends on the limit."""
+        return Tradeoff(self.tradeoff.losses, np.ones_like(self.tradeoff.allowed))
+
+    @cached_property
+    def table(self) -> Any:
+        """(k_1, ..., k_n) the class of each dataset."""
+        return self.orbits.query.table()
+
+    def joints(self, priors: Iterable[PriorOfDatasets]) -> list[FloatArray]:
+        """Return the laws (A, K) of a record and the class, of all records of each prior.
+
+        Raises:
+            PriorError: a prior does not fit the query, or there is none.
+        """
+        found: list[FloatArray] = []
+        for prior in priors:
+            if isinstance(prior, WorstCasePrior):
+                found.append(self._checked(prior))
+                continue
+            masses = law_of(self.query, prior)
+            found += [joint_of(masses, record, self.table) for record in range(masses.ndim)]
+        if not found:
+            raise PriorError("there is no prior: give at least one law of the dataset")
+        return found
+
+    def _checked(self, prior: WorstCasePrior) -> FloatArray:
+        """Return the law of one record and the class, which must be one of this query."""
+        classes = self.orbits.query
+        if prior.record not in classes.kinds or prior.joint.shape != classes.log_counts(prior.record).shape:
+            raise PriorError(
+                f"a prior of record {prior.record} with the shape {prior.joint.shape} does not fit the "
+                "query: take the binding priors of a program with the same query and law"
+            )
+        return prior.joint
+
+
+def _sense_of(distortion: float | None, leakage: float | None) -> tuple[Sense, float]:
+    """Return what is minimised, and the limit on the other."""
+    if (distortion is None) == (leakage is None):
+        raise ProgramError("give exactly one limit: `distortion` for Problem 2, or `leakage` for Problem 3")
+    if distortion is not None:
+        return "leakage", nonnegative(distortion, "the distortion D", UtilityError)
+    return "distortion", nonnegative(leakage or 0.0, "the leakage L", PrivacyError)
+
+
+def _program(
+    query: Query, loss: ArrayLike | None, law: ArrayLike | None, entropy: float, sense: Sense, limit: float
+) -> TradeoffProgram:
+    """Return the program of what a person gives, checked."""
+    check_query(query)
+    least = checked_entropy(query, entropy)
+    question = _Question.of(query, loss, law, sense, limit)
+    parts: dict[str, Any] = {
+        "query": query,
+        "orbits": question.orbits,
+        "outputs": question.outputs,
+        "tradeoff": question.tradeoff,
+        "entropy": least,
+        "sense": sense,
+        "limit": limit,
+    }
+    return TradeoffProgram(declare=partial(_declare_against_binding_priors, parts), **parts)
+
+
+def _declare_against_binding_priors(parts: dict[str, Any]) -> Declaration:
+    """Declare the convex program against the priors that bind at the optimum of a program of these parts."""
+    program = TradeoffProgram(declare=partial(_declare_against_binding_priors, parts), **parts)
+    joints = [prior.joint for prior in binding_priors(program)]
+    return declare_tradeoff(program.tradeoff, joints, program.sense, program.limit)
