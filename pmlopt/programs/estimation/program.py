@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of, whole
 from pmlopt.core.loaded_later import cp
+from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility.estimation_error import Criterion, EstimationError
+from pmlopt.model.utility.estimation_error import Criterion, EstimationError, error_of
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.estimation.bounds import Objective
 from pmlopt.programs.estimation.certificate import EstimationCertificate
@@ -30,7 +32,7 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     Attributes:
         columns: all extreme columns of mean one under the prior.
-        workload: (L, N) W.
+        workload: (L, N) W, for "A" each row less its mean under the prior.
         most: outputs that the mechanism may have, where that was asked for. The bound is that of any number;
             what fewer cost is in the gap.
 
@@ -57,6 +59,28 @@ class EstimationDesign(Design[EstimationCertificate]):
     def objective(self) -> Objective:
         """The error as a function of the information."""
         return Objective(self.prior.pmf, self.workload, self.criterion)
+
+    def error_of(self, matrix: MechanismLike) -> float:
+        """Return the error of a mechanism in the unit of `workload`."""
+        prior, mechanism = paired(self.prior, matrix)
+        return error_of(prior, mechanism, self.workload, self.criterion)
+
+    @property
+    def unit(self) -> float:
+        """The largest power of two that is at most an entry of the workload; 1 for "D"."""
+        most = float(np.abs(self.workload).max())
+        return 1.0 if self.criterion == "D" or most == 0 else 2.0 ** math.floor(math.log2(most))
+
+    def in_unit(self, unit: float) -> EstimationDesign:
+        """Return the same design with the combinations in another unit, a power of two: nothing is rounded.
+
+        Solvers have absolute tolerances, which are of no use for nanoseconds or for shares of 1e-12.
+        """
+        if unit == 1:
+            return self
+        workload = self.workload / unit
+        declare = partial(_declaration, self.columns.inner, self.prior.pmf, workload, self.criterion)
+        return replace(self, declare=declare, workload=workload)
 
     @property
     def mechanism(self) -> cp.Expression:
