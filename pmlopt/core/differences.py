@@ -17,6 +17,9 @@ from pmlopt.core.arrays import FloatArray
 MAX_EXACT_INTEGER = 2**53
 """The largest size up to which every whole number is a float."""
 
+MAX_SPREAD = 1e150
+"""The largest difference of numbers whose square is a float, and one over the least."""
+
 
 def is_label_number(label: Any) -> bool:
     """Return whether a label is a number: an int or a float, and no truth value."""

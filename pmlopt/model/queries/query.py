@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label, whole
+from pmlopt.core.differences import differences, exact_array
 from pmlopt.core.records import Record
 from pmlopt.errors import QueryError
 
@@ -176,7 +177,9 @@ def listed(query: Query) -> IntArray:
 
 
 def numbers_of(query: Query) -> FloatArray:
-    """(T,) the values of a query as floats, in strictly increasing order.
+    """(T,) the values of a query as floats, in strictly increasing order: all that counts is their differences.
+
+    Of whole numbers past 2^53, which floats would round, they are the differences from the least.
 
     Raises:
         QueryError: they are not, or as floats they are too large or no longer distinct.
@@ -185,7 +188,8 @@ def numbers_of(query: Query) -> FloatArray:
     if not all(isinstance(value, Real) for value in values):
         raise QueryError(f"the values {values[:5]} are not numbers: there is no distance between them")
     try:
-        numbers = np.array(values, dtype=float)
+        exact = exact_array(values)
+        numbers = exact if exact.dtype == float else differences(exact, exact[:1])
     except OverflowError:
         numbers = np.array([np.inf])
     if np.abs(numbers).max() > 1e307:  # sums and differences of two are floats too

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray, Label, float_array, rounding_of
-from pmlopt.core.differences import differences, exact_array, is_label_number
+from pmlopt.core.differences import MAX_SPREAD, differences, exact_array, is_label_number
 from pmlopt.core.records import Shape
 from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
@@ -45,10 +45,6 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
         array([[10., 20., 40.]])
     """
     return workload_rows(workload, labels).matrix
-
-
-MAX_SPREAD = 1e150
-"""The largest difference within a row of a workload whose square is a float, and one over the least."""
 
 
 @dataclass(frozen=True, eq=False)
