@@ -116,7 +116,9 @@ class _OfScores(Constraint):
             return
         pairs = _pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
         names = labels_of([label for label, _ in pairs], len(pairs), "the scores", ProgramError)
-        self.scores = tuple((name, _score(name, score)) for name, (_, score) in zip(names, pairs, strict=True))
+        self.scores = tuple(
+            (name, _score(name, score)) for name, (_, score) in zip(names, pairs, strict=True)
+        )
 
     def _of(self, labels: Sequence[Label], what: str) -> NDArray[Any]:
         """The scores of labels, exactly."""

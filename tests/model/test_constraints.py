@@ -200,7 +200,9 @@ def test_scores_past_floats_come_back_from_a_file(tmp_path: Path) -> None:
     kept = Unbiased({0: labels[0], 1: labels[1], 2: labels[2]})
     solve(design([0.5, 0.3, 0.2], PML(1.2), "squared", range(3), [kept])).save(tmp_path / "m.json")
     assert verify_file(tmp_path / "m.json").holds
-    read = json.loads((tmp_path / "m.json").read_text())["metadata"]["certificate"]["added"][0]["constraint"]["scores"]
+    read = json.loads((tmp_path / "m.json").read_text())["metadata"]["certificate"]["added"][0]["constraint"][
+        "scores"
+    ]
     assert [score for _, score in read] == labels
 
 

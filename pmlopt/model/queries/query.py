@@ -188,8 +188,7 @@ def numbers_of(query: Query) -> FloatArray:
     if not all(isinstance(value, Real) for value in values):
         raise QueryError(f"the values {values[:5]} are not numbers: there is no distance between them")
     try:
-        exact = exact_array(values)
-        numbers = exact if exact.dtype == float else differences(exact, exact[:1])
+        numbers = np.array(values, dtype=float)
     except OverflowError:
         numbers = np.array([np.inf])
     if np.abs(numbers).max() > 1e307:  # sums and differences of two are floats too
@@ -200,7 +199,8 @@ def numbers_of(query: Query) -> FloatArray:
             f"the values {values[same[0]]!r} and {values[same[0] + 1]!r} are the same float: noise cannot "
             "hide their difference; subtract what they have in common"
         )
-    return numbers
+    exact = exact_array(values)
+    return numbers if exact.dtype == float else differences(exact, exact[:1])
 
 
 def in_order(values: Iterable[Label]) -> tuple[Label, ...]:

@@ -234,7 +234,9 @@ class _Expectation(RequirementCertificate):
         share, broken = self._allowed_share(one), one.violation(self.lifts)
         rounding = rounding_of(math.prod(one.coefficients.shape[1:]), 1.0) * one.terms(self.lifts)
         holds = bool((one.violations(self.lifts) <= self._allowed(one) + rounding).all())
-        text = f"is kept, up to {share:.1g} of its size" if holds else f"is broken by {broken:.1g} of its size"
+        text = (
+            f"is kept, up to {share:.1g} of its size" if holds else f"is broken by {broken:.1g} of its size"
+        )
         return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", share, broken)
 
     def _allowed(self, one: AffineConstraint) -> FloatArray:

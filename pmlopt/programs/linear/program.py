@@ -265,7 +265,10 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         found = {}
         for name, one in self.stated.items():
             scales = _scales(*one.rows(self.prior, self.outputs))
-            found[name] = StatedConstraint(one, np.zeros_like(scales)).affine(self.prior, self.outputs), scales
+            found[name] = (
+                StatedConstraint(one, np.zeros_like(scales)).affine(self.prior, self.outputs),
+                scales,
+            )
         return found
 
     def stated_constraint(self, name: str) -> AffineConstraint | None:

@@ -345,7 +345,9 @@ def error_by_formula(p: list[float], matrix: np.ndarray, labels: list[Fraction])
 @given(
     shift=st.integers(-(10**18), 10**18),
     power=st.integers(-12, 12),
-    privacy=st.sampled_from([PML(0.7), LDP(1.0), PML(1.5, over=ConvexHull([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]]))]),
+    privacy=st.sampled_from(
+        [PML(0.7), LDP(1.0), PML(1.5, over=ConvexHull([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]]))]
+    ),
 )
 def test_a_mean_is_designed_for_in_any_unit_and_from_any_origin(
     shift: int, power: int, privacy: Requirement
