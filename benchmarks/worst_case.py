@@ -5,9 +5,9 @@
 
 Figure 1: the least utility among 1,000 draws of the counting query of Section IV-A, for the utility-safe,
 exponential and randomized-response mechanisms at the same PML level, for the mechanism of the highest rank
-that every output can be promised (rank-optimal), and for that of the highest utility (utility-optimal). Figures
-2 and 3: the least leakage of M*(h) and of the optimum, for both patterns of priors. Then tables: random
-priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, the same over sets of priors, how many
+that every output can be promised (rank-optimal), and for that of the highest utility (utility-optimal).
+Figures 2 and 3: the least leakage of M*(h) and of the optimum, for both patterns of priors. Then tables:
+random priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, the same over sets of priors, how many
 linear programs random problems take, and cvxpy's own quasiconvex bisection on the same problem. Needs the
 extra `plots`.
 """
@@ -46,10 +46,9 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import IntArray
 from pmlopt.model.utility import highest_threshold, utility_order
-from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs import best_guaranteed_utility
+from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.plots import save_figure
-
 
 SQUARES = np.subtract.outer(np.arange(7), np.arange(7)) ** 2
 QUERY = -(SQUARES + np.tril(np.ones((7, 7)), -1)).astype(float)

@@ -346,7 +346,8 @@ def noise_table(
     if prior is not None and keys is not None:
         told += f", {nats(leakage_level(prior, mechanism))} before it was rounded"
     bias, variance = tables.noise_moments(used)
-    told += f"; bias at most {number(float(np.abs(bias).max()))}, variance at most {number(float(variance.max()))}"
+    most = float(np.abs(bias).max()), float(variance.max())
+    told += f"; bias at most {number(most[0])}, variance at most {number(most[1])}"
     say(f"{output}: {len(rows) - 1} rows{told}")
     broken = {} if keys is None else tables.broken_constraints(used, asked)
     if not broken or keys is None:

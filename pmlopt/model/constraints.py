@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
-
 from numpy.typing import NDArray
 
 from pmlopt.core.arrays import (
     BoolArray,
     FloatArray,
     Label,
-    few,
     label_key,
     labels_of,
     nonnegative,
@@ -42,7 +41,7 @@ def _pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
     wrong = isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable)
     pairs = [] if wrong else list(given)
     if wrong or any(not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2 for pair in pairs):
-        raise ProgramError(f"{few([given])[1:-2]} is no list of pairs: give {form}")
+        raise ProgramError(f"{reprlib.repr(given)} is no list of pairs: give {form}")
     return [(one, other) for one, other in pairs]
 
 
@@ -276,7 +275,7 @@ class Strata(_Shut):
         listed = _by_stratum(groups) if isinstance(groups, Mapping) else groups
         if not _holds_labels(listed) or not all(map(_holds_labels, parts := list(listed))):
             raise ProgramError(
-                f"{few([groups])[1:-2]} is no list of strata: give the labels of each, such as "
+                f"{reprlib.repr(groups)} is no list of strata: give the labels of each, such as "
                 'Strata([["a", "b"], ["c"]]), or the stratum of each label, {"a": 1, "b": 1, "c": 2}'
             )
         self.groups = tuple(map(tuple, parts))
@@ -305,8 +304,8 @@ def _by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
             found.setdefault(label_key(stratum), []).append(label)
         except TypeError:
             raise ProgramError(
-                f"the stratum of {label!r} is {stratum!r}, which is no label: give the stratum of each label, "
-                "or a list of the labels of each stratum"
+                f"the stratum of {label!r} is {stratum!r}, which is no label: give the stratum of each "
+                "label, or a list of the labels of each stratum"
             ) from None
     return list(found.values())
 

@@ -280,8 +280,8 @@ def _checked_keys(keys: int, counts: int) -> int:
     number = whole(keys, "the number of keys", MechanismError)
     if number * counts > MAX_KEY_ROWS:
         raise MechanismError(
-            f"{number} keys for {counts} counts make {number * counts:,} rows, and a table has {MAX_KEY_ROWS:,} "
-            f"at most: give at most {MAX_KEY_ROWS // counts:,} keys"
+            f"{number} keys for {counts} counts make {number * counts:,} rows, and a table has "
+            f"{MAX_KEY_ROWS:,} at most: give at most {MAX_KEY_ROWS // counts:,} keys"
         )
     return number
 

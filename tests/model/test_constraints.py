@@ -250,7 +250,7 @@ def test_a_letter_below_the_steps_of_floats_is_not_dropped_in_silence(
     mass: float, others: list[float]
 ) -> None:
     prior = Prior([*(share * (1 - mass) for share in others), mass])
-    with pytest.raises((SolverError, InfeasibleError), match="invariant.* too coarse for"):
+    with pytest.raises((SolverError, InfeasibleError), match=r"invariant.* too coarse for"):
         solve(design(prior, PML(2.0), "hamming", constraints=[Invariant()]))
 
 
@@ -263,56 +263,40 @@ def test_a_budget_of_a_rare_outcome_is_relative_to_its_probability() -> None:
         assert found.certificate.verify()
 
 
-PAIR_OF_TEXTS: Any = ("ab", "cd")
+OTHER_FORMS: list[tuple[Any, tuple[Any, ...]]] = [
+    (Zeros, ({"a": "b"},)), (Zeros, (("a", "b"),)), (Zeros, (("ab", "cd"),)), (Zeros, ("ab",)), (Zeros, (3,)),
+    (Zeros, (None,)), (Zeros, ([("a", "b", "c")],)),
+    (Unbiased, ([0, 1, 2],)), (Unbiased, ("ab",)), (Unbiased, (("a", 1),)), (Unbiased, (5,)),
+    (Unbiased, ({"a": "b"},)), (Unbiased, ({"a": math.inf},)), (Unbiased, ([(["a"], 1.0)],)),
+    (Variance, ("2",)), (Variance, (-1,)), (Variance, ({"a": 1},)),
+    (Within, (-1,)), (Within, (1, [1, 2])),
+    (Strata, ("ab",)), (Strata, (["ab", "cd"],)), (Strata, ({"north": ["a", "b"]},)), (Strata, (3,)),
+    (Strata, ([{"a": 1}],)),
+    (OutcomeLeakage, ([0.1, 0.2],)), (OutcomeLeakage, ("yes",)), (OutcomeLeakage, ({"yes": "no"},)),
+    (OutcomeLeakage, (0.4,)),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: Zeros({"a": "b"}),  # type: ignore[arg-type]
-        lambda: Zeros(("a", "b")),  # type: ignore[arg-type]
-        lambda: Zeros(PAIR_OF_TEXTS),
-        lambda: Zeros("ab"),  # type: ignore[arg-type]
-        lambda: Zeros(3),  # type: ignore[arg-type]
-        lambda: Zeros(None),  # type: ignore[arg-type]
-        lambda: Zeros([("a", "b", "c")]),  # type: ignore[list-item]
-        lambda: Unbiased([0, 1, 2]),  # type: ignore[list-item]
-        lambda: Unbiased("ab"),  # type: ignore[arg-type]
-        lambda: Unbiased(("a", 1)),  # type: ignore[arg-type]
-        lambda: Unbiased(5),  # type: ignore[arg-type]
-        lambda: Unbiased({"a": "b"}),  # type: ignore[dict-item]
-        lambda: Unbiased({"a": math.inf}),
-        lambda: Unbiased([(["a"], 1.0)]),
-        lambda: Variance("2"),  # type: ignore[arg-type]
-        lambda: Variance(-1),
-        lambda: Variance({"a": 1}),  # type: ignore[arg-type]
-        lambda: Within(-1),
-        lambda: Within(1, [1, 2]),  # type: ignore[list-item]
-        lambda: Strata("ab"),
-        lambda: Strata(["ab", "cd"]),
-        lambda: Strata({"north": ["a", "b"]}),
-        lambda: Strata(3),  # type: ignore[arg-type]
-        lambda: Strata([{"a": 1}]),
-        lambda: OutcomeLeakage([0.1, 0.2]),  # type: ignore[list-item]
-        lambda: OutcomeLeakage("yes"),  # type: ignore[arg-type]
-        lambda: OutcomeLeakage({"yes": "no"}),  # type: ignore[dict-item]
-        lambda: OutcomeLeakage(0.4),  # type: ignore[arg-type]
-    ],
-)
-def test_what_has_another_form_is_refused_with_the_right_one(make: Any) -> None:
+@pytest.mark.parametrize(("kind", "arguments"), OTHER_FORMS)
+def test_what_has_another_form_is_refused_with_the_right_one(kind: Any, arguments: tuple[Any, ...]) -> None:
     with pytest.raises(ProgramError):
-        make()
+        kind(*arguments)
 
 
 def test_a_mapping_of_zeros_is_told_the_form() -> None:
+    given: Any = {"a": "b"}
     with pytest.raises(ProgramError, match=r"give Zeros\(\[\(letter, output\), \.\.\.\]\)"):
-        Zeros({"a": "b"})  # type: ignore[arg-type]
+        Zeros(given)
+
+
+HAS_NO_HASH: Any = ["a"]
 
 
 @pytest.mark.parametrize(
     "constraints",
-    [Invariant(), "invariant", {"a": Invariant()}, [Invariant], 3, [Zeros([("a", "z")])], [Zeros([(["a"], "b")])],
-     [Unbiased({"a": 1})], [Unbiased({})], [Strata([["a"]])], [OutcomeLeakage({"z": 1.0})], [Unbiased()]],
+    [Invariant(), "invariant", {"a": Invariant()}, [Invariant], 3, [Zeros([("a", "z")])],
+     [Zeros([(HAS_NO_HASH, "b")])], [Unbiased({"a": 1})], [Unbiased({})], [Strata([["a"]])],
+     [OutcomeLeakage({"z": 1.0})], [Unbiased()]],
 )  # fmt: skip
 def test_constraints_on_other_labels_or_in_no_list_are_refused(constraints: Any) -> None:
     with pytest.raises(ProgramError):

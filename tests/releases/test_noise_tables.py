@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from pmlopt import PML, Mechanism, Prior, constraints, design, leakage_level, solve
 from pmlopt.errors import MechanismError
+from pmlopt.programs.linear.certificate import LinearCertificate
 from pmlopt.releases.noise_tables import (
     KEYS,
     PTABLE,
@@ -88,6 +89,7 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
         table = list(csv.reader(stream))
     assert tuple(table[0]) == PTABLE
     assert [float(row[2]) for row in table[1:]] == [1.0, *(row[2] for row in ptable_rows(found.mechanism))]
+    assert isinstance(found.certificate, LinearCertificate)
     near = rounded_to_keys(found.mechanism, 100, found.certificate.rows_added or ())
     level = leakage_level(prior, near)
     told = run("noise-table", tmp_path / "noise.json", "--keys", 100, "-o", tmp_path / "k.csv").output
@@ -109,6 +111,7 @@ def test_noise_in_whole_keys_keeps_its_mean_and_its_variance() -> None:
     noise = [constraints.Unbiased(), constraints.Variance(2), constraints.Within(5)]
     counts = Prior.from_counts({1: 50, 2: 25, 3: 17, 4: 12, 5: 10})
     found = solve(design(counts, PML(1.3), "squared", range(11), noise))
+    assert isinstance(found.certificate, LinearCertificate)
     kept = list(found.certificate.rows_added or ())
     for keys in (66, 252, 258):
         for own in whole_noise(found.mechanism, keys, kept):

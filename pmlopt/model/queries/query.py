@@ -177,9 +177,10 @@ def listed(query: Query) -> IntArray:
 
 
 def numbers_of(query: Query) -> FloatArray:
-    """(T,) the values of a query as floats, in strictly increasing order: all that counts is their differences.
+    """(T,) the values of a query as floats, in strictly increasing order.
 
-    Of whole numbers past 2^53, which floats would round, they are the differences from the least.
+    All that counts is their differences. Of whole numbers past 2^53, which floats would round, they are the
+    differences from the least.
 
     Raises:
         QueryError: they are not, or as floats they are too large or no longer distinct.

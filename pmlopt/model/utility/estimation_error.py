@@ -90,8 +90,8 @@ class WorkloadRows:
         sizes = np.abs(apart).max(axis=1)
         for row in np.flatnonzero((sizes > MAX_SPREAD) | ((sizes > 0) & (sizes < 1 / MAX_SPREAD))):
             raise UtilityError(
-                f"row {row} of the workload has entries that differ by {sizes[row]:g}, of which floats do not "
-                "hold the square: change its unit"
+                f"row {row} of the workload has entries that differ by {sizes[row]:g}, of which floats do "
+                "not hold the square: change its unit"
             )
         return origins[:, 0].astype(float), apart
 

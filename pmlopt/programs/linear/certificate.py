@@ -32,7 +32,6 @@ from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCe
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
 
-
 TERMS_FLOOR = 1e-9
 """The least share of a row's largest coefficient that its terms count as: below it is rounding."""
 

@@ -130,6 +130,8 @@ def _certified(
     """Solve, repair, certify; a point that breaks a person's own constraint is none."""
     outcome = _solved(name, settings, program, options, start)
     if outcome.state == "infeasible" and program.added:
+        if rare := _too_rare(program):  # what fits below a solver's tolerance it may call infeasible
+            raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
         raise InfeasibleError(
             f"no mechanism satisfies the constraints ({name}: {outcome.message}); a design "
             f"alone is always feasible, so look at what was added: {', '.join(program.added)}"

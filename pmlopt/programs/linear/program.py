@@ -364,7 +364,7 @@ LARGEST_SCALED = 1e10
 
 
 def _scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
-    """(R,) powers of two near the sizes of rows, by which nothing is rounded: solvers' tolerances are absolute."""
+    """(R,) powers of two near the sizes of rows: nothing is rounded, and solvers' tolerances are absolute."""
     largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
     high, low = (np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1)))
     sizes = np.maximum(row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / LARGEST_SCALED)

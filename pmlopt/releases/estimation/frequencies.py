@@ -317,7 +317,7 @@ class Estimate:
         else:
             found = [most_likely(self.mechanism.matrix, one.astype(float)) for one in again]
             drawn = np.array(found) @ self.combinations.T
-        return self.origins[:, None] + np.quantile(drawn, [tail, 1 - tail], axis=0).T
+        return np.asarray(self.origins[:, None] + np.quantile(drawn, [tail, 1 - tail], axis=0).T)
 
     def _check_alike(self, what: str) -> None:
         """Raise where people count by weights, of which the guarantee of what is asked for knows nothing."""
@@ -480,7 +480,8 @@ def estimate(
     occurred = seen > 0
     centred = weights - (weights @ law)[:, None]
     return Estimate(
-        letters=rows.names, origins=origins, values=values, covariance=np.asarray((centred * law) @ centred.T / people),
+        letters=rows.names, origins=origins, values=values,
+        covariance=np.asarray((centred * law) @ centred.T / people),
         people=number, effective=people, total=total,
         confidence=share, method=method, kind=_checked_kind(intervals),
         log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])), fit=fit,

@@ -149,10 +149,11 @@ def exact_intervals(
 
     units = np.abs(combinations).max(axis=1, keepdims=True)  # the solver's tolerance is absolute
     units = np.where(units > 0, units, 1.0)
-    return units * np.array([
+    ends = np.array([
         (-highest(-row, -weight), highest(row, weight))
         for row, weight in zip(combinations / units, weights[:, occurs] / units, strict=True)
     ])  # fmt: skip
+    return np.asarray(units * ends)
 
 
 FEWEST_EXPECTED = 5.0

@@ -282,7 +282,8 @@ def test_theorem_5_holds_past_the_first_region_of_some_priors() -> None:
     for epsilon in (0.3, 0.5, 0.69):  # the first region of (0.7, 0.3) ends at 0.357
         e = math.exp(epsilon)
         printed = np.array([
-            [e * (1 - p1 + beta / 2), 1 - e * (1 - p1 - beta / 2)], [1 - e * (p1 - beta / 2), e * (p1 + beta / 2)],
+            [e * (1 - p1 + beta / 2), 1 - e * (1 - p1 - beta / 2)],
+            [1 - e * (p1 - beta / 2), e * (p1 + beta / 2)],
         ]) / (1 + beta * e)  # fmt: skip
         levels = [math.log((printed.max(axis=0) / (law @ printed)).max()) for law in ball.laws]
         assert max(levels) == pytest.approx(epsilon)

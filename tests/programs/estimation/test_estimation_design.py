@@ -39,9 +39,9 @@ from pmlopt.model.closed_forms import (
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.programs import Status
 from pmlopt.programs.estimation.bounds import MomentProblem, Objective, Proof
 from pmlopt.programs.estimation.columns import column_cones
-from pmlopt.programs.result import Status
 
 SKEWED = Prior([0.4, 0.25, 0.15, 0.1, 0.06, 0.04])
 
@@ -370,7 +370,8 @@ def test_a_mean_is_designed_for_in_any_unit_and_from_any_origin(
 def test_years_and_times_have_the_error_of_the_steps_between_them() -> None:
     for labels, known in (
         (range(5), 3.97268), (range(2020, 2025), 3.97268), (range(50_000, 50_005), 3.97268),
-        (range(1_700_000_000, 1_700_000_005), 3.97268), (range(1_700_000_000_000, 1_700_000_000_003), 1.66707),
+        (range(1_700_000_000, 1_700_000_005), 3.97268),
+        (range(1_700_000_000_000, 1_700_000_000_003), 1.66707),
         (range(1_556_559_573_141_592_653, 1_556_559_573_141_592_656), 1.66707),
     ):  # fmt: skip
         prior = Prior([0.2] * 5 if len(labels) == 5 else [0.5, 0.3, 0.2], labels)

@@ -541,9 +541,9 @@ def parity_leakage_at(flips: np.ndarray, other: int) -> np.ndarray:
 
     def entropy(share: np.ndarray) -> np.ndarray:
         sides = np.stack([share, 1 - share])
-        return -(sides * np.log(sides, where=sides > 0, out=np.zeros_like(sides))).sum(axis=0)
+        return np.asarray(-(sides * np.log(sides, where=sides > 0, out=np.zeros_like(sides))).sum(axis=0))
 
-    return entropy(odd.mean(axis=-1)) - entropy(odd).mean(axis=-1)
+    return np.asarray(entropy(odd.mean(axis=-1)) - entropy(odd).mean(axis=-1))
 
 
 def test_the_exact_answer_to_a_worst_prior_may_leak_more_than_the_start() -> None:
