@@ -7,9 +7,9 @@ Figure 1: the least utility among 1,000 draws of the counting query of Section I
 exponential and randomized-response mechanisms at the same PML level, for the mechanism of the highest rank
 that every output can be promised (rank-optimal), and for that of the highest utility (utility-optimal).
 Figures 2 and 3: the least leakage of M*(h) and of the optimum, for both patterns of priors. Then tables:
-random priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, the same over sets of priors, how many
-linear programs random problems take, and cvxpy's own quasiconvex bisection on the same problem. Needs the
-extra `plots`.
+random priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, the same over sets of priors, how
+many linear programs random problems take, and cvxpy's own quasiconvex bisection on the same problem. Needs
+the extra `plots`.
 """
 
 from __future__ import annotations

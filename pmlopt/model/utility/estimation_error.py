@@ -280,11 +280,20 @@ class EstimationError(Utility):
         Raises:
             UtilityError: it does not fit them.
         """
-        p, wanted = as_prior(prior), self.workload
+        p = as_prior(prior)
+        rows = self.rows(p)
+        return rows.matrix if self.criterion == "D" else rows.centred(p.pmf)
+
+    def rows(self, prior: PriorLike) -> WorkloadRows:
+        """The rows of the workload for the letters of a prior.
+
+        Raises:
+            UtilityError: it does not fit them.
+        """
+        wanted = self.workload
         if self.letters is not None:
             wanted = Labelled(self.workload, (None, self.letters), "the workload")
-        rows = workload_rows(wanted, p.labels)
-        return rows.matrix if self.criterion == "D" else rows.centred(p.pmf)
+        return workload_rows(wanted, as_prior(prior).labels)
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The error of a given mechanism: n times a variance ("A"), or nats ("D")."""

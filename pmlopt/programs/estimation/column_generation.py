@@ -163,7 +163,7 @@ def _by_moments(program: EstimationDesign) -> Proof | None:
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].ended:
         return None
-    full = replace(program.objective, workload=_of_full_rank(program.workload)[-1])
+    full = replace(program.objective, workload=_of_full_rank(program.centred)[-1])
     return MomentProblem(cones[0], full).proof(program.objective)
 
 
@@ -218,7 +218,7 @@ def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: 
         MethodError: they end outside, too.
     """
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
-    for wanted in _of_full_rank(program.workload):
+    for wanted in _of_full_rank(program.centred):
         for start in (lambda: equal, lambda: _inside(columns)):
             tried = best_weights(columns, wanted, program.criterion, start(), gap, clock)
             if np.abs(columns @ tried.weights - 1).max() <= LARGEST_MISS:

@@ -60,7 +60,7 @@ def certify_estimation(
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
         repair=fixed.change,
         criterion=program.criterion,
-        workload=program.workload,
+        workload=program.centred,
         sensitivities=z,
         columns=columns.exact.shape[1] if columns.complete else None,
         products=() if proof is None else proof.products,
@@ -88,7 +88,7 @@ def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     """The least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
     every = EstimationError().combinations(program.prior)
-    frequencies = program.criterion == "A" and np.array_equal(program.workload, every)
+    frequencies = program.criterion == "A" and np.array_equal(program.centred, every)
     formula = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}.get(type(privacy))
     if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
         return None
