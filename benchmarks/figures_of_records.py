@@ -19,13 +19,18 @@ def worst_case_1() -> Figure:
     """The least utility that a counting query's mechanisms draw, over epsilon."""
     figure, (panel,) = panels()
     table = columns("worst_case/figure-1")
-    styles = {"optimal": (BLUE, "-"), "utility-safe": (RED, "--"), "randomized response": (GREY, ":")}
+    styles = {
+        "utility-optimal": (GREEN, "-"),
+        "rank-optimal": (BLUE, "-"),
+        "utility-safe": (RED, "--"),
+        "randomized response": (GREY, ":"),
+    }
     for name, (colour, line) in styles.items():
         panel.step(table["epsilon"], table[name], line, where="post", color=colour, label=name)
     panel.set(
         xlabel="epsilon [nats]", ylabel="least utility of 1,000 draws", title="Counting query on six records"
     )
-    label_ends(panel, order=("optimal", "utility-safe", "randomized response"))
+    label_ends(panel, order=("utility-optimal", "rank-optimal", "utility-safe", "randomized response"))
     return figure
 
 

@@ -4,11 +4,12 @@
         [--sizes 20 50 100 150 200] [--large 500 1000 2000 5000] [--sets 20 40 60] [--time-limit 120]
 
 Figure 1: the least utility among 1,000 draws of the counting query of Section IV-A, for the utility-safe,
-exponential and randomized-response mechanisms at the same PML level, and for the optimal mechanism. Figures
-2 and 3: the least leakage of M*(h) and of the optimum, for both patterns of priors. Then tables: random
-priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, the same over sets of priors, how many
-linear programs random problems take, and cvxpy's own quasiconvex bisection on the same problem. Needs the
-extra `plots`.
+exponential and randomized-response mechanisms at the same PML level, for the mechanism of the highest rank
+that every output can be promised (rank-optimal), and for that of the highest utility (utility-optimal).
+Figures 2 and 3: the least leakage of M*(h) and of the optimum, for both patterns of priors. Then tables:
+random priors and orders with h = M/2 + 1 as N grows, M*(h) beyond that, the same over sets of priors, how
+many linear programs random problems take, and cvxpy's own quasiconvex bisection on the same problem. Needs
+the extra `plots`.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import IntArray
 from pmlopt.model.utility import highest_threshold, utility_order
+from pmlopt.programs import best_guaranteed_utility
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.plots import save_figure
 
@@ -134,7 +136,17 @@ def sampled_worst(draws: int, rng: np.random.Generator) -> tuple[list[str], Floa
             closed_forms.randomized_response(7, ldp),
         )
         rows.append([least_drawn(mechanism, draws, rng) for mechanism in mechanisms])
-    return ["utility-safe", "optimal", "exponential", "randomized response"], np.array(rows)
+    names = ["utility-safe", "rank-optimal", "exponential", "randomized response", "utility-optimal"]
+    own = np.random.default_rng(0)  # so that the draws of the others stay as they are
+    best = [least_drawn(most_useful(prior, epsilon), draws, own) for epsilon in GRID.tolist()]
+    return names, np.column_stack([np.array(rows), best])
+
+
+def most_useful(prior: Prior, epsilon: float) -> Mechanism:
+    """The mechanism within a level whose least utility is highest: ranks tie utilities that differ."""
+    found = solve(best_guaranteed_utility(prior, ExpectedGain(QUERY), epsilon)).mechanism
+    assert isinstance(found, Mechanism)
+    return found
 
 
 def last_within(ranked: Sequence[tuple[float, Mechanism]], epsilon: float) -> Mechanism:
@@ -165,7 +177,7 @@ def pattern_levels(pattern: Callable[[float], FloatArray]) -> FloatArray:
 
 def draw_worst(axes: Axes, names: Sequence[str], worst: FloatArray) -> None:
     """Figure 1."""
-    for name, curve, style in zip(names, worst.T, ("-", "--", ":", "-."), strict=True):
+    for name, curve, style in zip(names, worst.T, ("-", "--", ":", "-.", "-"), strict=True):
         axes.plot(GRID, curve, style, label=name)
     axes.set(xlabel="epsilon [nats]", ylabel="least utility drawn")
     axes.set_title("Figure 1: counting query", fontsize="medium")

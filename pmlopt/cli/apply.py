@@ -9,11 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
+import numpy as np
+
 from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
-from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main
+from pmlopt.cli.options import CLAIM_FAILS, PATH, TARGET, Arg, Json, Opt, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
-from pmlopt.cli.reading import prior_in
+from pmlopt.cli.reading import constraints_in, prior_in
 from pmlopt.core import files
 from pmlopt.core.arrays import places_of
 from pmlopt.core.frames import Missing
@@ -324,19 +326,34 @@ def noise_table(
     """Write a mechanism on counts as a table of noise.
 
     That is the form of the cell key method: i, j, p, v and an interval of keys, as R's ptable has it; with
-    --keys pcv, ckey and pvalue. What is rounded is another mechanism, whose level is printed.
+    --keys pcv, ckey and pvalue. What is rounded is another mechanism, whose level, bias and variance are
+    printed. It keeps what the design kept of each count, or the exit code is 1. Counts of 0 stay 0, unless
+    the mechanism has a row for them.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.measures import leakage_level
     from pmlopt.releases import noise_tables as tables
 
     mechanism, prior = Mechanism.load(mechanism_file), prior_in(mechanism_file)
-    used = mechanism if keys is None else tables.rounded_to_keys(mechanism, keys)
-    rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.ptable_rows(used)]
+    asked = constraints_in(mechanism_file)
+    used = mechanism if keys is None else tables.rounded_to_keys(mechanism, keys, asked)
+    table = tables.with_zero(used)
+    rows: list[tuple[object, ...]] = [tables.PTABLE, *tables.ptable_rows(table)]
     if keys is not None:
-        rows = [tables.KEYS, *tables.key_rows(used, keys)]
+        rows = [tables.KEYS, *tables.key_rows(table, keys)]
     files.write_whole(output, files.csv_bytes(rows))
     told = "" if prior is None else f"; PML {nats(leakage_level(prior, used))}"
     if prior is not None and keys is not None:
         told += f", {nats(leakage_level(prior, mechanism))} before it was rounded"
+    bias, variance = tables.noise_moments(used)
+    most = float(np.abs(bias).max()), float(variance.max())
+    told += f"; bias at most {number(most[0])}, variance at most {number(most[1])}"
     say(f"{output}: {len(rows) - 1} rows{told}")
+    broken = {} if keys is None else tables.broken_constraints(used, asked)
+    if not broken or keys is None:
+        return
+    more = tables.keys_that_keep(mechanism, keys, asked)
+    advice = "give another number of keys" if more is None else f"--keys {more} keeps it"
+    for name, violation in broken.items():
+        say(f"{keys} keys break the constraint {name!r} by {violation:.2g} of its size: {advice}", err=True)
+    sys.exit(CLAIM_FAILS)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.model.constraints import Constraint
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
+    from pmlopt.programs.linear.certificate import AffineConstraint
 
 Minimise: TypeAlias = Annotated[bool, Opt("The CSV matrix holds losses.")]
 Outputs: TypeAlias = Annotated[
@@ -54,6 +55,20 @@ def prior_in(path: Path) -> Prior | None:
         return None
     mechanism, metadata = read_any(path)
     return saved_prior(mechanism, metadata, str(path)) if "certificate" in metadata else None
+
+
+def constraints_in(path: Path) -> tuple[AffineConstraint, ...]:
+    """The rows of the constraints that a saved design keeps; none where the file holds no such design."""
+    from pmlopt.programs.linear.certificate import LinearCertificate
+    from pmlopt.verification.verifying import read_any, told_of
+
+    if path.suffix.lower() not in (".json", ".npz"):
+        return ()
+    mechanism, metadata = read_any(path)
+    if "certificate" not in metadata:
+        return ()
+    certificate = told_of(mechanism, metadata, path).certificate
+    return (certificate.rows_added or ()) if isinstance(certificate, LinearCertificate) else ()
 
 
 def read_counts(path: Path) -> Prior:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, few, said
+from pmlopt.core.arrays import FloatArray, Label, few, rounding_of, said
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
 
@@ -16,6 +16,9 @@ LARGEST_RANKED = 500
 
 RANK_TOLERANCE = 1e-11
 """Singular values up to this share of the largest are put down to rounding of the entries."""
+
+BASIS_ATOL = 1e-12
+"""How far an entry of a basis may be from a whole number to be that number."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +51,31 @@ class Estimable:
             f"; {said(self.never)} never occur{'s' * (len(self.never) == 1)}" if self.never else ""
         )
 
-    @cached_property
+    @property
     def range(self) -> FloatArray:
         """(N, rank) an orthonormal basis of the columns of the mechanism."""
-        return np.asarray(np.linalg.svd(self.mechanism.matrix)[0][:, : self.rank])
+        return self._factors[0]
+
+    @cached_property
+    def _factors(self) -> tuple[FloatArray, FloatArray]:
+        """(N, rank) an orthonormal basis of the columns of the mechanism, and the singular values to it."""
+        left, sizes, _ = np.linalg.svd(self.mechanism.matrix)
+        return np.asarray(left[:, : self.rank]), np.asarray(sizes[: self.rank])
 
     def includes(self, combinations: FloatArray) -> np.ndarray:
-        """(K,) whether each row of a (K, N) matrix can be estimated."""
-        rest = combinations - combinations @ self.range @ self.range.T
-        size = np.linalg.norm(combinations, axis=1)
-        return np.asarray(np.linalg.norm(rest, axis=1) <= 1e-9 * size)
+        """(K,) whether each row of a (K, N) matrix can be estimated.
+
+        Frequencies sum to one: a number that is added to a row changes nothing, and is taken out first.
+        """
+        apart = combinations - np.median(combinations, axis=1, keepdims=True)
+        apart = apart - apart.mean(axis=1, keepdims=True)
+        left, sizes = self._factors
+        turned = apart @ left
+        rest = np.linalg.norm(apart - turned @ left.T, axis=1)
+        # what rounding leaves of W - V P', where V are the weights of the outputs, and of digits in `basis`
+        norms = np.linalg.norm(apart, axis=1)
+        terms = norms + sizes[0] * np.linalg.norm(turned / sizes, axis=1)
+        return np.asarray(rest <= rounding_of(len(left), 1.0) * terms + len(left) * BASIS_ATOL * norms)
 
     def check(self, combinations: FloatArray) -> None:
         """Raise a MechanismError that says what can be estimated, where one of the rows of W cannot."""
@@ -115,4 +133,5 @@ def _echelon(rows: FloatArray) -> FloatArray:
         others = np.arange(len(rows)) != done
         rows[others] -= np.outer(rows[others, column], rows[done])
         done += 1
-    return np.asarray(np.round(rows, 12) + 0.0)
+    whole = np.rint(rows)
+    return np.where(np.abs(rows - whole) <= BASIS_ATOL, whole, rows) + 0.0

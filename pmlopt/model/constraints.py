@@ -3,19 +3,54 @@
 from __future__ import annotations
 
 import math
+import reprlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, labels_of, nonnegative, places_of, real
+from pmlopt.core.arrays import (
+    BoolArray,
+    FloatArray,
+    Label,
+    label_key,
+    labels_of,
+    nonnegative,
+    places_of,
+    real,
+)
+from pmlopt.core.differences import MAX_SPREAD, differences, exact_array, is_label_number
 from pmlopt.core.loaded_later import sparse
 from pmlopt.core.records import Range, Record, fields_of
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 
 Scores: TypeAlias = Mapping[Any, float] | Iterable[tuple[Label, float]] | None
+
+
+def _pairs(given: Any, form: str, mappings: bool) -> list[tuple[Any, Any]]:
+    """Return pairs as a list, of a mapping where that is allowed.
+
+    Raises:
+        ProgramError: they have another form, which the message states.
+    """
+    if isinstance(given, Mapping) and mappings:
+        return list(given.items())
+    wrong = isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable)
+    pairs = [] if wrong else list(given)
+    if wrong or any(not isinstance(pair, tuple | list | np.ndarray) or len(pair) != 2 for pair in pairs):
+        raise ProgramError(f"{reprlib.repr(given)} is no list of pairs: give {form}")
+    return [(one, other) for one, other in pairs]
+
+
+def _limit(value: Any, what: str) -> float:
+    """Return a number of at least 0 as a float, or raise a ProgramError."""
+    number = real(value, what, ProgramError)
+    if number < 0:
+        raise ProgramError(f"{what} is {number:g}: give a number of at least 0")
+    return number
 
 
 class Constraint(Record, ABC):
@@ -72,28 +107,54 @@ class Invariant(Constraint):
 class _OfScores(Constraint):
     """On scores of letters and outputs: numbers by label, or the labels themselves where they are numbers."""
 
-    scores: tuple[tuple[Label, float], ...] | None
+    scores: tuple[tuple[Label, int | float], ...] | None
 
     def __init__(self, scores: Scores = None) -> None:
-        pairs = scores.items() if isinstance(scores, Mapping) else scores
-        self.scores = None if pairs is None else tuple(
-            (label, real(score, f"the score of {label!r}", ProgramError)) for label, score in pairs
-        )  # fmt: skip
-        if self.scores is not None:
-            labels_of([label for label, _ in self.scores], len(self.scores), "the scores", ProgramError)
+        if scores is None:
+            self.scores = None
+            return
+        pairs = _pairs(scores, "{label: score, ...} or [(label, score), ...]", mappings=True)
+        names = labels_of([label for label, _ in pairs], len(pairs), "the scores", ProgramError)
+        self.scores = tuple(
+            (name, _score(name, score)) for name, (_, score) in zip(names, pairs, strict=True)
+        )
 
-    def _of(self, labels: Sequence[Label], what: str) -> FloatArray:
+    def _of(self, labels: Sequence[Label], what: str) -> NDArray[Any]:
+        """The scores of labels, exactly."""
         if self.scores is not None:
-            known, values = zip(*self.scores, strict=True)
-            return np.array(values)[places_of(labels, known, what, ProgramError)]
+            known = [label for label, _ in self.scores]
+            places = places_of(labels, known, what, ProgramError)
+            return exact_array([self.scores[place][1] for place in places])
         for label in labels:
-            if not isinstance(label, int | float) or isinstance(label, bool):
+            if not is_label_number(label):
                 raise ProgramError(f"{what} are labels such as {label!r}, no numbers: give scores by label")
-        return np.array(labels, dtype=float)
+            if isinstance(label, float) and not math.isfinite(label):
+                raise ProgramError(f"{what} have the label {label!r}, which has no difference from others")
+        return exact_array(labels)
 
     def _errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
-        """(N, M) the score of the output less that of the letter."""
-        return self._of(outputs, "the outputs")[None, :] - self._of(prior.labels, "the letters")[:, None]
+        """(N, M) the score of the output less that of the letter, of which floats must hold the square."""
+        released, own = self._of(outputs, "the outputs"), self._of(prior.labels, "the letters")
+        try:
+            with np.errstate(over="ignore"):
+                found = differences(released[None, :], own[:, None])
+        except OverflowError:
+            found = np.full((1, 1), np.inf)
+        sizes = np.abs(found)
+        if sizes.max() > MAX_SPREAD or 0 < sizes.max() < 1 / MAX_SPREAD:
+            raise ProgramError(
+                f"scores of {self.name!r} differ by {sizes.max():g}, of which floats do not hold the square: "
+                "change their unit"
+            )
+        return found
+
+
+def _score(label: Label, score: Any) -> int | float:
+    """A score as a float, or as an int where it is a whole number of another type."""
+    number = real(score, f"the score of {label!r}", ProgramError)
+    if isinstance(score, float | np.floating) or score != int(score):
+        return number
+    return int(score)
 
 
 class Unbiased(_OfScores):
@@ -135,7 +196,7 @@ class Variance(_OfScores):
     most: Annotated[float, Range(0)]
 
     def __init__(self, most: float, scores: Scores = None) -> None:
-        self.most = nonnegative(most, "the largest variance", ProgramError)
+        self.most = _limit(most, "the largest variance")
         super().__init__(scores)
 
     def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
@@ -161,13 +222,16 @@ class Zeros(_Shut):
 
     Args:
         pairs: of a letter and an output.
+
+    Raises:
+        ProgramError: it is no list of pairs.
     """
 
     name: ClassVar[str] = "zeros"
     pairs: tuple[tuple[Label, Label], ...]
 
     def __init__(self, pairs: Iterable[tuple[Label, Label]]) -> None:
-        self.pairs = tuple((x, y) for x, y in pairs)
+        self.pairs = tuple(_pairs(pairs, "Zeros([(letter, output), ...])", mappings=False))
 
     def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
         found = np.zeros((prior.size, len(outputs)), dtype=bool)
@@ -190,7 +254,7 @@ class Within(_OfScores, _Shut):
     most: Annotated[float, Range(0)]
 
     def __init__(self, most: float, scores: Scores = None) -> None:
-        self.most = nonnegative(most, "the largest change", ProgramError)
+        self.most = _limit(most, "the largest change")
         super().__init__(scores)
 
     def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
@@ -208,10 +272,13 @@ class Strata(_Shut):
     groups: tuple[tuple[Label, ...], ...]
 
     def __init__(self, groups: Mapping[Any, Label] | Iterable[Iterable[Label]]) -> None:
-        if isinstance(groups, Mapping):
-            by_stratum = {one: [x for x, own in groups.items() if own == one] for one in groups.values()}
-            groups = by_stratum.values()
-        self.groups = tuple(map(tuple, groups))
+        listed = _by_stratum(groups) if isinstance(groups, Mapping) else groups
+        if not _holds_labels(listed) or not all(map(_holds_labels, parts := list(listed))):
+            raise ProgramError(
+                f"{reprlib.repr(groups)} is no list of strata: give the labels of each, such as "
+                'Strata([["a", "b"], ["c"]]), or the stratum of each label, {"a": 1, "b": 1, "c": 2}'
+            )
+        self.groups = tuple(map(tuple, parts))
         every = [label for group in self.groups for label in group]
         labels_of(every, len(every), "the strata", ProgramError)
 
@@ -223,6 +290,29 @@ class Strata(_Shut):
             for labels, what in ((prior.labels, "the letters"), (outputs, "the outputs"))
         )
         return np.asarray(own[:, None] != other[None, :])
+
+
+def _by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
+    """The labels of each stratum, from the stratum of each label.
+
+    Raises:
+        ProgramError: a stratum is no label.
+    """
+    found: dict[Label, list[Label]] = {}
+    for label, stratum in strata.items():
+        try:
+            found.setdefault(label_key(stratum), []).append(label)
+        except TypeError:
+            raise ProgramError(
+                f"the stratum of {label!r} is {stratum!r}, which is no label: give the stratum of each "
+                "label, or a list of the labels of each stratum"
+            ) from None
+    return list(found.values())
+
+
+def _holds_labels(data: Any) -> bool:
+    """Return whether data are an iterable, but no text and no mapping."""
+    return isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping)
 
 
 class OutcomeLeakage(Constraint):
@@ -256,12 +346,12 @@ class OutcomeLeakage(Constraint):
     most: tuple[tuple[Label, float], ...]
 
     def __init__(self, most: Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
-        pairs = most.items() if isinstance(most, Mapping) else most
+        pairs = _pairs(most, "{output: nats, ...} or [(output, nats), ...]", mappings=True)
+        names = labels_of([label for label, _ in pairs], len(pairs), "the budgets", ProgramError)
         self.most = tuple(
-            (label, nonnegative(nats, f"the budget of the outcome {label!r}", ProgramError))
-            for label, nats in pairs
+            (name, nonnegative(nats, f"the budget of the outcome {name!r}", ProgramError))
+            for name, (_, nats) in zip(names, pairs, strict=True)
         )
-        labels_of([label for label, _ in self.most], len(self.most), "the budgets", ProgramError)
 
     def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
         known = [label for label, _ in self.most]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
 from pmlopt.core.arrays import Label, places_of
@@ -121,6 +121,8 @@ def design(
     if not isinstance(privacy, Requirement):
         raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
     utility = as_utility(utility)
+    if isinstance(constraints, Constraint | str | Mapping) or not isinstance(constraints, Iterable):
+        raise ProgramError(f"the constraints are {constraints!r:.80}: give a list, such as [Invariant()]")
     constraints = tuple(constraints)
     listed = not isinstance(prior, Continuous | SymmetricPrior)
     free = isinstance(utility, SubConvex) and all(isinstance(one, OutcomeLeakage) for one in constraints)

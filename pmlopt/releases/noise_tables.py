@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 
-from pmlopt.core.arrays import IntArray, Label, whole
+from pmlopt.core.arrays import FloatArray, IntArray, Label, whole
+from pmlopt.core.loaded_later import optimize
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.errors import MechanismError
+from pmlopt.programs.linear.certificate import AffineConstraint
 
 PTABLE = ("i", "j", "p", "v", "p_int_lb", "p_int_ub")
 """The columns of a ptable: count, released count, probability, noise, and the interval of cell keys."""
@@ -53,18 +59,37 @@ def ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, int, fl
     return rows
 
 
-def rounded_to_keys(mechanism: MechanismLike, keys: int = 256) -> Mechanism:
-    """A mechanism with probabilities of whole numbers of keys, which is another one: measure it anew.
+MAX_KEY_ROWS = 4_000_000
+"""Rows of a table by whole keys: a few hundred megabytes, and far more than the 256 keys that are usual."""
 
-    Each row is rounded down, and the keys that are left go to the largest remainders. Entries move by less
-    than 1 / keys, zeros stay, and noise without bias may get some.
+MORE_KEYS = 16
+"""Numbers of keys that are tried one after another where constraints cannot be kept with those asked for."""
+
+KEPT_RTOL = 1e-9
+"""By which share of its size a constraint may be broken by what floats hold of rounded numbers."""
+
+ROW_SECONDS = 10.0
+"""How long the whole numbers of one row are looked for."""
+
+
+def rounded_to_keys(
+    mechanism: MechanismLike, keys: int = 256, constraints: Iterable[AffineConstraint] = ()
+) -> Mechanism:
+    """Return a mechanism with probabilities of whole numbers of keys, which is another one: measure it anew.
+
+    Each row is rounded down, and the keys that are left go to the largest remainders: entries move by less
+    than 1 / keys. Where that breaks a constraint on the row, such as that noise has no bias or a variance of
+    at most a limit, the nearest whole numbers that keep it take their place (an integer program). Zeros stay
+    zeros. Constraints that tie several rows together are not looked at: `broken_constraints` has them.
 
     Args:
         mechanism: (N, M).
         keys: how many cell keys there are.
+        constraints: those that a design kept, `result.certificate.rows_added`.
 
     Raises:
-        MechanismError: there are fewer keys than a row has outputs, so that one would get none.
+        MechanismError: there are fewer keys than a row has outputs, so that one would get none, or so many
+            that the table would have more than `MAX_KEY_ROWS` rows.
 
     Examples:
         >>> rounded_to_keys([[0.7, 0.3], [0.31, 0.69]], 4).matrix.tolist()
@@ -72,10 +97,147 @@ def rounded_to_keys(mechanism: MechanismLike, keys: int = 256) -> Mechanism:
     """
     from pmlopt.programs.exact.arithmetic import snap
 
-    m, count = as_mechanism(mechanism), whole(keys, "the number of keys", MechanismError)
+    m = as_mechanism(mechanism)
+    count = _checked_keys(keys, len(m.inputs))
     if count < int((m.matrix > 0).sum(axis=1).max()):
         raise MechanismError(f"{count} keys are fewer than the outputs of a row: give more keys")
-    return Mechanism(snap(m.matrix, count), m.inputs, m.outputs)
+    rounded = snap(m.matrix, count)
+    by_letter = _rows_by_letter(constraints, rounded.shape)
+    for x, rows in enumerate(by_letter):
+        if all(row.keeps(rounded[x]) for row in rows):
+            continue
+        found = _whole_row(m.matrix[x], count, rows)
+        if found is not None:
+            rounded[x] = found
+    return Mechanism(rounded, m.inputs, m.outputs)
+
+
+def broken_constraints(mechanism: MechanismLike, constraints: Iterable[AffineConstraint]) -> dict[str, float]:
+    """Return by how much of their size a mechanism breaks constraints, of those that it does not keep.
+
+    Args:
+        mechanism: (N, M).
+        constraints: those that a design kept, `result.certificate.rows_added`.
+    """
+    matrix = as_mechanism(mechanism).matrix
+    found = {one.name: one.violation(matrix) for one in constraints}
+    return {name: violation for name, violation in found.items() if violation > KEPT_RTOL}
+
+
+def keys_that_keep(
+    mechanism: MechanismLike, keys: int, constraints: Iterable[AffineConstraint]
+) -> int | None:
+    """Return the least number of keys, of the next few, with which rounding keeps constraints; None if none.
+
+    Noise of -1 and 2 has no bias where two thirds are -1: of 64 keys no whole number is two thirds.
+    """
+    rows = tuple(constraints)
+    most = min(keys + MORE_KEYS, MAX_KEY_ROWS // len(as_mechanism(mechanism).inputs))
+    tried = range(keys + 1, most + 1)
+    kept = (more for more in tried if not broken_constraints(rounded_to_keys(mechanism, more, rows), rows))
+    return next(kept, None)
+
+
+def noise_moments(mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
+    """Return the (N,) means and the (N,) variances of the noise of a mechanism on counts.
+
+    Raises:
+        MechanismError: a label is no whole number.
+
+    Examples:
+        >>> bias, variance = noise_moments(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2]))
+        >>> bias.tolist(), variance.tolist()
+        ([0.0], [0.5])
+    """
+    m = as_mechanism(mechanism)
+    counts, released = _counts(m.inputs, "inputs"), _counts(m.outputs, "outputs")
+    noise = (released[None, :] - counts[:, None]).astype(float)
+    bias = (m.matrix * noise).sum(axis=1)
+    return bias, np.asarray((m.matrix * (noise - bias[:, None]) ** 2).sum(axis=1))
+
+
+def with_zero(mechanism: MechanismLike) -> Mechanism:
+    """Return a mechanism on counts that releases a count of 0 as it is, where it has no row for 0.
+
+    Cell key software looks each count up, and empty cells get no noise.
+
+    Examples:
+        >>> with_zero(Mechanism([[0.25, 0.75]], [1], [1, 2])).matrix.tolist()
+        [[0.0, 0.25, 0.75], [1.0, 0.0, 0.0]]
+    """
+    m = as_mechanism(mechanism)
+    _counts(m.inputs, "inputs")
+    if 0 in m.inputs:
+        return m
+    matrix, outputs = m.matrix, m.outputs
+    if 0 not in outputs:
+        matrix, outputs = np.column_stack([np.zeros(len(matrix)), matrix]), (0, *outputs)
+    row = np.array([float(output == 0) for output in outputs])
+    return Mechanism(np.vstack([matrix, row]), (*m.inputs, 0), tuple(outputs))
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """What a constraint asks of one row of a mechanism: `<coefficients, row> = limit`, or at most that."""
+
+    coefficients: FloatArray
+    limit: float
+    equal: bool
+
+    def keeps(self, row: FloatArray) -> bool:
+        """Return whether a row keeps it, up to rounding."""
+        over = float(self.coefficients @ row) - self.limit
+        room = KEPT_RTOL * (float(np.abs(self.coefficients) @ row) + abs(self.limit))
+        return abs(over) <= room if self.equal else over <= room
+
+    def bounds(self, keys: int) -> tuple[float, float]:
+        """Return between which numbers `<coefficients, whole numbers of keys>` must be."""
+        most = Fraction(self.limit) * keys
+        if not self.equal and (self.coefficients == np.rint(self.coefficients)).all():
+            most = Fraction(math.floor(most))  # the sum is a whole number, too
+        return float(most) if self.equal else -math.inf, float(most)
+
+
+def _rows_by_letter(constraints: Iterable[AffineConstraint], shape: tuple[int, ...]) -> list[list[_Row]]:
+    """The rows of constraints that are on one row of a mechanism, by that row."""
+    found: list[list[_Row]] = [[] for _ in range(shape[0])]
+    for one in constraints:
+        if one.coefficients.shape[1:] != shape:
+            raise MechanismError(f"the constraint {one.name!r} is on another mechanism")
+        for coefficients, offset in zip(one.coefficients, one.offset.tolist(), strict=True):
+            letters = np.flatnonzero(coefficients.any(axis=1))
+            if len(letters) == 1:
+                found[letters[0]].append(_Row(coefficients[letters[0]], -offset, one.equal))
+    return found
+
+
+def _whole_row(target: FloatArray, keys: int, rows: list[_Row]) -> FloatArray | None:
+    """The nearest row of whole numbers of keys that keeps what is asked; None where none is found."""
+    support = np.flatnonzero(target)
+    size, wanted = len(support), target[support] * keys
+    unit = np.eye(size)
+    bounded = [optimize.LinearConstraint(np.append(np.ones(size), np.zeros(size)), keys, keys)]
+    for row in rows:
+        scale = float(np.abs(row.coefficients[support]).max()) or 1.0
+        low, high = row.bounds(keys)
+        whole = np.append(row.coefficients[support] / scale, np.zeros(size))
+        bounded.append(optimize.LinearConstraint(whole, low / scale, high / scale))
+    bounded.append(optimize.LinearConstraint(np.hstack([unit, -unit]), -np.inf, wanted))
+    bounded.append(optimize.LinearConstraint(np.hstack([unit, unit]), wanted, np.inf))
+    solved = optimize.milp(
+        np.append(np.zeros(size), np.ones(size)),  # the distance, entry by entry
+        integrality=np.append(np.ones(size), np.zeros(size)),
+        bounds=optimize.Bounds(0, np.append(np.full(size, float(keys)), np.full(size, np.inf))),
+        constraints=bounded,
+        options={"time_limit": ROW_SECONDS},
+    )
+    if solved.x is None:
+        return None
+    found = np.zeros(len(target))
+    found[support] = np.rint(solved.x[:size])
+    if found.sum() != keys or not all(row.keeps(found / keys) for row in rows):
+        return None
+    return np.asarray(found / keys)
 
 
 def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:
@@ -89,13 +251,15 @@ def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, 
         Rows of the columns `KEYS`.
 
     Raises:
-        MechanismError: a probability is no whole number of keys, or a label no whole number.
+        MechanismError: a probability is no whole number of keys, a label no whole number, or there are more
+            than `MAX_KEY_ROWS` rows.
 
     Examples:
         >>> key_rows(Mechanism([[0.25, 0.5, 0.25]], [1], [0, 1, 2]), 4)
         [(1, 0, -1), (1, 1, 0), (1, 2, 0), (1, 3, 1)]
     """
-    m, count = as_mechanism(mechanism), whole(keys, "the number of keys", MechanismError)
+    m = as_mechanism(mechanism)
+    count = _checked_keys(keys, len(m.inputs))
     shares = m.matrix * count
     if np.abs(shares - np.rint(shares)).max() > 1e-9 * count:
         raise MechanismError(
@@ -111,8 +275,23 @@ def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, 
     return rows
 
 
+def _checked_keys(keys: int, counts: int) -> int:
+    """The number of keys, or a MechanismError where the table would be too long."""
+    number = whole(keys, "the number of keys", MechanismError)
+    if number * counts > MAX_KEY_ROWS:
+        raise MechanismError(
+            f"{number} keys for {counts} counts make {number * counts:,} rows, and a table has "
+            f"{MAX_KEY_ROWS:,} at most: give at most {MAX_KEY_ROWS // counts:,} keys"
+        )
+    return number
+
+
 def _counts(labels: tuple[Label, ...], what: str) -> IntArray:
     for label in labels:
         if not isinstance(label, int | np.integer) or isinstance(label, bool):
             raise MechanismError(f"the {what} are labels such as {label!r}: a table of noise is on counts")
+        if abs(int(label)) >= 2**62:
+            raise MechanismError(
+                f"the {what} have the label {label}: a table of noise is on counts below 2^62"
+            )
     return np.array(labels, dtype=np.int64)

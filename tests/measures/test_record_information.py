@@ -136,3 +136,19 @@ def test_the_line_of_figure_4() -> None:
     for b in (0.0, 1.0, 3 * math.log(2) - 1e-9):
         assert solve(record_leakage(parity, np.eye(2), b)).value == pytest.approx(math.log(2), abs=1e-6)
     assert solve(record_leakage(parity, np.eye(2), 2.5)).bound < math.log(2) - 0.1
+
+
+def test_the_information_is_convex_in_the_rows_of_case_1() -> None:
+    """[wu2026entropy, Section 3.1], Case 1: unit vectors are best by convexity, not by concavity."""
+    odd = np.array([[0.1, 0.9], [0.9, 0.1]])  # of parity through BSC(0.1), by first and second record
+
+    def leaked(rows: np.ndarray) -> float:
+        says = (rows * odd).sum(axis=1)
+        both = np.stack([1 - says, says], -1)
+        return float((both / 2 * np.log(both / both.mean(axis=0))).sum())
+
+    one, other = np.array([[1.0, 0.0], [1.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 1.0]])
+    capacity = math.log(2) + 0.1 * math.log(0.1) + 0.9 * math.log(0.9)
+    assert leaked(one) == pytest.approx(capacity)
+    assert leaked(other) == pytest.approx(capacity)
+    assert leaked((one + other) / 2) == pytest.approx(0, abs=1e-15)

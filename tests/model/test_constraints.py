@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from pmlopt import (
     solve,
     verify_file,
 )
-from pmlopt.errors import InputError, ProgramError
+from pmlopt.errors import InfeasibleError, InputError, ProgramError, SolverError
 from pmlopt.model.constraints import (
     Constraint,
     Invariant,
@@ -176,3 +177,133 @@ def test_the_shell_takes_them_by_name(tmp_path: Path) -> None:
     assert "give variance=MOST" in run(*plain, "--constraint", "variance", code=2).output
     assert "'1,5' stands where a number belongs" in run(*plain, "--constraint", "variance=1,5", code=2).output
     assert "give invariant" in run(*plain, "--constraint", "invariant=1", code=2).output
+
+
+@pytest.mark.parametrize("base", [0, 2**53, -(2**53) - 1, 1_556_559_573_141_592_653])
+@pytest.mark.parametrize("by_scores", [False, True])
+def test_constraints_are_on_differences_of_whole_numbers_of_any_size(base: int, by_scores: bool) -> None:
+    labels = [base + step for step in range(3)]
+    letters = range(3) if by_scores else labels
+    scores = dict(zip(letters, labels, strict=True)) if by_scores else None
+    prior = Prior([0.5, 0.3, 0.2], letters)
+    # by hand: the middle letter is released as one of its neighbours, so unbiased noise loses its mass .3
+    for constraint, level, known in ((Unbiased(scores), 1.2, 0.3), (Variance(1, scores), 0.7, 0.2)):
+        result = solve(design(prior, PML(level), "squared", letters, [constraint]))
+        assert result.value == pytest.approx(known, abs=1e-7)
+        assert result.certificate.verify()
+    with pytest.raises(InfeasibleError):
+        solve(design(prior, PML(1.2), "squared", letters, [Within(0, scores)]))
+
+
+def test_scores_past_floats_come_back_from_a_file(tmp_path: Path) -> None:
+    labels = [2**60 + step for step in range(3)]
+    kept = Unbiased({0: labels[0], 1: labels[1], 2: labels[2]})
+    solve(design([0.5, 0.3, 0.2], PML(1.2), "squared", range(3), [kept])).save(tmp_path / "m.json")
+    assert verify_file(tmp_path / "m.json").holds
+    read = json.loads((tmp_path / "m.json").read_text())["metadata"]["certificate"]["added"][0]["constraint"][
+        "scores"
+    ]
+    assert [score for _, score in read] == labels
+
+
+@pytest.mark.parametrize("unit", [1e-40, 1e-12, 1e-6, 1e7, 1e8, 1e9, 1e30])
+def test_constraints_are_the_same_in_any_unit_of_the_scores(unit: float) -> None:
+    prior, scores = Prior([0.5, 0.3, 0.2], [0, 1, 2]), {0: 0, 1: unit, 2: 2 * unit}
+    for level, one, other in (
+        (1.2, Unbiased(), Unbiased(scores)),
+        (0.5, Variance(1), Variance(unit**2, scores)),
+    ):
+        known = solve(design(prior, PML(level), "squared", [0, 1, 2], [one]))
+        found = solve(design(prior, PML(level), "squared", [0, 1, 2], [other]))
+        assert found.status.value == "optimal"
+        assert found.value == pytest.approx(known.value, abs=1e-9)
+        assert found.bound == pytest.approx(known.bound, abs=1e-8)
+        assert found.certificate.verify()
+
+
+def rare_letter_loss(mass: Fraction, epsilon: float) -> float:
+    """The least Hamming loss of two letters whose law is kept, by hand.
+
+    With P = [[1 - a, a], [b, 1 - b]] and `p0 a = p1 b` it is 2 p1 b, and `1 - b <= e^epsilon p1`.
+    """
+    return float(2 * mass * max(Fraction(0), 1 - Fraction(math.exp(epsilon)) * mass))
+
+
+@pytest.mark.parametrize(("mass", "epsilon"), [(1e-6, 2.0), (1e-8, 2.0), (1e-9, 5.0), (2e-10, 1.0)])
+def test_the_law_of_a_very_rare_letter_is_kept(mass: float, epsilon: float) -> None:
+    prior = Prior([1 - mass, mass])
+    result = solve(design(prior, PML(epsilon), "hamming", constraints=[Invariant()]))
+    assert result.value == pytest.approx(rare_letter_loss(Fraction(mass), epsilon), rel=2e-6)
+    assert result.bound <= rare_letter_loss(Fraction(mass), epsilon)
+    assert (prior.pmf @ result.mechanism.matrix)[1] == pytest.approx(mass, rel=1e-6)
+    assert result.certificate.verify()
+
+
+def test_the_law_of_one_in_a_hundred_million_is_kept() -> None:
+    result = solve(design(Prior.from_counts([10**8, 1]), PML(2), "hamming", constraints=[Invariant()]))
+    assert result.value == pytest.approx(rare_letter_loss(Fraction(1, 10**8 + 1), 2.0), rel=2e-6)
+
+
+@pytest.mark.parametrize("mass", [1e-13, 1e-17, 1e-100, 1e-300])
+@pytest.mark.parametrize("others", [[1.0], [0.5, 0.5]])
+def test_a_letter_below_the_steps_of_floats_is_not_dropped_in_silence(
+    mass: float, others: list[float]
+) -> None:
+    prior = Prior([*(share * (1 - mass) for share in others), mass])
+    with pytest.raises((SolverError, InfeasibleError), match=r"invariant.* too coarse for"):
+        solve(design(prior, PML(2.0), "hamming", constraints=[Invariant()]))
+
+
+def test_a_budget_of_a_rare_outcome_is_relative_to_its_probability() -> None:
+    prior = Prior([1 - 1e-7, 1e-7], ["no", "yes"])
+    for nats in (0.0, 1.0, 3.0):
+        found = solve(design(prior, PML(9.0), "hamming", constraints=[OutcomeLeakage({"yes": nats})]))
+        told = pointwise_leakage(prior, found.mechanism)[1]
+        assert found.mechanism.matrix[:, 1].max() == 0 or told <= nats + 1e-5
+        assert found.certificate.verify()
+
+
+OTHER_FORMS: list[tuple[Any, tuple[Any, ...]]] = [
+    (Zeros, ({"a": "b"},)), (Zeros, (("a", "b"),)), (Zeros, (("ab", "cd"),)), (Zeros, ("ab",)), (Zeros, (3,)),
+    (Zeros, (None,)), (Zeros, ([("a", "b", "c")],)),
+    (Unbiased, ([0, 1, 2],)), (Unbiased, ("ab",)), (Unbiased, (("a", 1),)), (Unbiased, (5,)),
+    (Unbiased, ({"a": "b"},)), (Unbiased, ({"a": math.inf},)), (Unbiased, ([(["a"], 1.0)],)),
+    (Variance, ("2",)), (Variance, (-1,)), (Variance, ({"a": 1},)),
+    (Within, (-1,)), (Within, (1, [1, 2])),
+    (Strata, ("ab",)), (Strata, (["ab", "cd"],)), (Strata, ({"north": ["a", "b"]},)), (Strata, (3,)),
+    (Strata, ([{"a": 1}],)),
+    (OutcomeLeakage, ([0.1, 0.2],)), (OutcomeLeakage, ("yes",)), (OutcomeLeakage, ({"yes": "no"},)),
+    (OutcomeLeakage, (0.4,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "arguments"), OTHER_FORMS)
+def test_what_has_another_form_is_refused_with_the_right_one(kind: Any, arguments: tuple[Any, ...]) -> None:
+    with pytest.raises(ProgramError):
+        kind(*arguments)
+
+
+def test_a_mapping_of_zeros_is_told_the_form() -> None:
+    given: Any = {"a": "b"}
+    with pytest.raises(ProgramError, match=r"give Zeros\(\[\(letter, output\), \.\.\.\]\)"):
+        Zeros(given)
+
+
+HAS_NO_HASH: Any = ["a"]
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [Invariant(), "invariant", {"a": Invariant()}, [Invariant], 3, [Zeros([("a", "z")])],
+     [Zeros([(HAS_NO_HASH, "b")])], [Unbiased({"a": 1})], [Unbiased({})], [Strata([["a"]])],
+     [OutcomeLeakage({"z": 1.0})], [Unbiased()]],
+)  # fmt: skip
+def test_constraints_on_other_labels_or_in_no_list_are_refused(constraints: Any) -> None:
+    with pytest.raises(ProgramError):
+        design({"a": 0.5, "b": 0.5}, PML(1), "hamming", constraints=constraints)
+
+
+@pytest.mark.parametrize("labels", [[0.0, math.inf], [0, 10**400], [0.0, 1e200], [0.0, 1e-200]])
+def test_labels_without_a_difference_that_floats_hold_are_refused(labels: list[float]) -> None:
+    with pytest.raises(ProgramError):
+        design(Prior([0.5, 0.5], labels), PML(0.4), "hamming", constraints=[Variance(1)])

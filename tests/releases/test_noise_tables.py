@@ -15,7 +15,18 @@ from hypothesis import strategies as st
 
 from pmlopt import PML, Mechanism, Prior, constraints, design, leakage_level, solve
 from pmlopt.errors import MechanismError
-from pmlopt.releases.noise_tables import KEYS, PTABLE, key_rows, ptable_rows, rounded_to_keys
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.releases.noise_tables import (
+    KEYS,
+    PTABLE,
+    broken_constraints,
+    key_rows,
+    keys_that_keep,
+    noise_moments,
+    ptable_rows,
+    rounded_to_keys,
+    with_zero,
+)
 
 
 def drawn(seed: int, outputs: int) -> Mechanism:
@@ -73,16 +84,76 @@ def test_the_shell_writes_both_forms(tmp_path: Path) -> None:
     found = solve(design(prior, PML(0.4), "squared", range(4), noise))
     found.save(tmp_path / "noise.json")
     told = run("noise-table", tmp_path / "noise.json", "-o", tmp_path / "p.csv").output
-    assert "8 rows; PML 0.4" in told
+    assert "9 rows; PML 0.4" in told
     with (tmp_path / "p.csv").open() as stream:
         table = list(csv.reader(stream))
     assert tuple(table[0]) == PTABLE
-    assert [float(row[2]) for row in table[1:]] == [row[2] for row in ptable_rows(found.mechanism)]
-    level = leakage_level(prior, rounded_to_keys(found.mechanism, 100))
+    assert [float(row[2]) for row in table[1:]] == [1.0, *(row[2] for row in ptable_rows(found.mechanism))]
+    assert isinstance(found.certificate, LinearCertificate)
+    near = rounded_to_keys(found.mechanism, 100, found.certificate.rows_added or ())
+    level = leakage_level(prior, near)
     told = run("noise-table", tmp_path / "noise.json", "--keys", 100, "-o", tmp_path / "k.csv").output
     assert f"PML {level:.9g} nats" in told
     assert "before it was rounded" in told
     with (tmp_path / "k.csv").open() as stream:
         table = list(csv.reader(stream))
     assert tuple(table[0]) == KEYS
-    assert len(table) == 201
+    assert len(table) == 301
+
+
+def whole_noise(mechanism: Mechanism, keys: int, constraints_kept: list[Any]) -> list[dict[int, int]]:
+    """The noise of each count by how many keys have it, counted from the rows of the table."""
+    rows = key_rows(rounded_to_keys(mechanism, keys, constraints_kept), keys)
+    return [dict(Counter(v for pcv, _, v in rows if pcv == count)) for count in mechanism.inputs]
+
+
+def test_noise_in_whole_keys_keeps_its_mean_and_its_variance() -> None:
+    noise = [constraints.Unbiased(), constraints.Variance(2), constraints.Within(5)]
+    counts = Prior.from_counts({1: 50, 2: 25, 3: 17, 4: 12, 5: 10})
+    found = solve(design(counts, PML(1.3), "squared", range(11), noise))
+    assert isinstance(found.certificate, LinearCertificate)
+    kept = list(found.certificate.rows_added or ())
+    for keys in (66, 252, 258):
+        for own in whole_noise(found.mechanism, keys, kept):
+            assert sum(own.values()) == keys
+            assert sum(value * many for value, many in own.items()) == 0
+            assert sum(value**2 * many for value, many in own.items()) <= 2 * keys
+            assert max(map(abs, own)) <= 5
+        assert not broken_constraints(rounded_to_keys(found.mechanism, keys, kept), kept)
+    # the noise of a count of 3 is -1 or 2, without bias for a third of the keys only
+    assert "unbiased" in broken_constraints(rounded_to_keys(found.mechanism, 64, kept), kept)
+    assert keys_that_keep(found.mechanism, 64, kept) == 66
+
+
+def test_rounding_without_constraints_says_what_it_did_to_the_noise() -> None:
+    bias, variance = noise_moments(rounded_to_keys(Mechanism([[0.3, 0.4, 0.3]], [5], [4, 5, 6]), 4))
+    assert (bias.tolist(), variance.tolist()) in (([0.25], [0.1875]), ([0.0], [0.5]), ([-0.25], [0.1875]))
+
+
+def test_too_many_keys_are_refused_before_there_is_no_memory() -> None:
+    for keys in (10**8, 10**12, 2**62):
+        with pytest.raises(MechanismError, match="at most 4,000,000 keys"):
+            rounded_to_keys([[0.5, 0.5]], keys)
+        with pytest.raises(MechanismError, match="at most 4,000,000 keys"):
+            key_rows(Mechanism([[1.0]], [1], [1]), keys)
+
+
+def test_empty_cells_stay_empty_unless_there_is_a_row_for_them() -> None:
+    known = Mechanism([[0.5, 0.5]], [0], [0, 1])
+    assert with_zero(known) is known
+    for outputs in ([0, 1, 2], [1, 2, 3]):
+        table = with_zero(Mechanism([[0.25, 0.5, 0.25]], [2], outputs))
+        assert [row for row in ptable_rows(table) if row[0] == 0] == [(0, 0, 1.0, 0, 0.0, 1.0)]
+
+
+def test_the_shell_exits_with_1_where_keys_break_what_was_proved(tmp_path: Path) -> None:
+    noise = [constraints.Unbiased(), constraints.Variance(2), constraints.Within(5)]
+    counts = Prior.from_counts({1: 50, 2: 25, 3: 17, 4: 12, 5: 10})
+    solve(design(counts, PML(1.3), "squared", range(11), noise)).save(tmp_path / "noise.json")
+    kept = run("noise-table", tmp_path / "noise.json", "--keys", 66, "-o", tmp_path / "k.csv")
+    assert "bias at most 0, variance at most 2" in kept.output
+    broken = run("noise-table", tmp_path / "noise.json", "--keys", 64, "-o", tmp_path / "k.csv", code=1)
+    assert "64 keys break the constraint 'unbiased'" in broken.output
+    assert "--keys 66 keeps it" in broken.output
+    refused = run("noise-table", tmp_path / "noise.json", "--keys", 10**9, "-o", tmp_path / "k.csv", code=2)
+    assert "at most 800,000 keys" in refused.output

@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, few, float_array, nonnegative
+from pmlopt.core.differences import difference
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.tables.labelled import Labelled, Numbers, table
@@ -26,7 +27,9 @@ def absolute_difference(x: Any, y: Any) -> float:
         PrivacyError: they have no difference.
     """
     try:
-        return float(abs(x - y))
+        return abs(difference(x, y))
+    except OverflowError:
+        raise PrivacyError(f"the labels {x!r} and {y!r} are further apart than floats go") from None
     except TypeError:
         raise PrivacyError(
             f"the labels {x!r} and {y!r} have no difference: give labels that are numbers, the distance "

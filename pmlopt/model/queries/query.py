@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray, Label, whole
+from pmlopt.core.differences import differences, exact_array
 from pmlopt.core.records import Record
 from pmlopt.errors import QueryError
 
@@ -178,6 +179,9 @@ def listed(query: Query) -> IntArray:
 def numbers_of(query: Query) -> FloatArray:
     """(T,) the values of a query as floats, in strictly increasing order.
 
+    All that counts is their differences. Of whole numbers past 2^53, which floats would round, they are the
+    differences from the least.
+
     Raises:
         QueryError: they are not, or as floats they are too large or no longer distinct.
     """
@@ -196,7 +200,8 @@ def numbers_of(query: Query) -> FloatArray:
             f"the values {values[same[0]]!r} and {values[same[0] + 1]!r} are the same float: noise cannot "
             "hide their difference; subtract what they have in common"
         )
-    return numbers
+    exact = exact_array(values)
+    return numbers if exact.dtype == float else differences(exact, exact[:1])
 
 
 def in_order(values: Iterable[Label]) -> tuple[Label, ...]:

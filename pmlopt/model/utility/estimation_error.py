@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label, float_array
+from pmlopt.core.arrays import FloatArray, Label, float_array, rounding_of
+from pmlopt.core.differences import MAX_SPREAD, differences, exact_array, is_label_number
 from pmlopt.core.records import Shape
-from pmlopt.data.mechanism import MechanismLike, paired
-from pmlopt.data.prior import PriorLike, as_prior
+from pmlopt.data.mechanism import Mechanism, MechanismLike, paired
+from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.tables.labelled import Labelled, Numbers, combinations
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.linear import Utility
@@ -42,24 +44,83 @@ def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
         >>> workload_matrix("mean", (10, 20, 40))
         array([[10., 20., 40.]])
     """
-    return workload_rows(workload, labels)[1]
+    return workload_rows(workload, labels).matrix
 
 
-def workload_rows(workload: Workload, labels: Sequence[Label]) -> tuple[tuple[Label, ...], FloatArray]:
-    """The names of the K combinations, and their matrix (K, N); see `workload_matrix`.
+@dataclass(frozen=True, eq=False)
+class WorkloadRows:
+    """The rows of a workload with their names, exactly as they were given.
+
+    Frequencies sum to one, so that a row w and w - c ask for the same but for the number c: errors, and what
+    can be estimated, depend on differences within a row only.
+
+    Attributes:
+        names: of the K rows.
+        exact: (K, N) floats, or whole numbers and fractions that floats would round.
+    """
+
+    names: tuple[Label, ...]
+    exact: NDArray[Any]
+
+    @property
+    def matrix(self) -> FloatArray:
+        """(K, N) the rows as floats."""
+        return self.exact.astype(float)
+
+    def split(self, weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
+        """Return the (K,) median of each row, and the (K, N) differences of its entries from that.
+
+        Args:
+            weights: (N,) of the entries; left out, they are equal.
+
+        Raises:
+            UtilityError: the differences are so large or so small that floats do not hold their squares.
+        """
+        floats, n = self.matrix, self.exact.shape[1]
+        order = np.argsort(floats, axis=1, kind="stable")
+        masses = np.cumsum((np.full(n, 1 / n) if weights is None else weights)[order], axis=1)
+        middle = np.minimum((masses < masses[:, -1:] / 2).sum(axis=1), n - 1)
+        places = np.take_along_axis(order, middle[:, None], axis=1)
+        origins = np.take_along_axis(self.exact, places, axis=1)
+        try:
+            with np.errstate(over="ignore"):
+                apart = differences(self.exact, origins)
+        except OverflowError:
+            apart = np.full(self.exact.shape, np.inf)
+        sizes = np.abs(apart).max(axis=1)
+        for row in np.flatnonzero((sizes > MAX_SPREAD) | ((sizes > 0) & (sizes < 1 / MAX_SPREAD))):
+            raise UtilityError(
+                f"row {row} of the workload has entries that differ by {sizes[row]:g}, of which floats do "
+                "not hold the square: change its unit"
+            )
+        return origins[:, 0].astype(float), apart
+
+    def centred(self, prior: FloatArray) -> FloatArray:
+        """Return the (K, N) rows, each less its mean under a prior; a constant row is exactly zero.
+
+        Examples:
+            >>> workload_rows("mean", (10**18, 10**18 + 2)).centred(np.array([0.5, 0.5])).tolist()
+            [[-1.0, 1.0]]
+        """
+        apart = self.split(prior)[1]
+        return np.asarray(apart - (apart @ prior)[:, None])
+
+
+def workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
+    """Return the rows of a workload with their names; see `workload_matrix`.
 
     Rows without a name of their own are called by their number.
 
     Examples:
-        >>> workload_rows("range", (2, 5))[0]
+        >>> workload_rows("range", (2, 5)).names
         ('2', '2..5', '5')
-        >>> workload_rows("marginals", (("no", "f"), ("yes", "f")))[0]
+        >>> workload_rows("marginals", (("no", "f"), ("yes", "f"))).names
         ('part 1 = no', 'part 1 = yes', 'part 2 = f')
     """
     if workload is None:
         workload = "identity"
     if isinstance(workload, str):
-        return _named(workload)(labels)
+        return WorkloadRows(*_named(workload)(labels))
     given = combinations(workload, "the workload", UtilityError)
     if given.axes[1] is not None:
         given = given.along(1, labels, UtilityError)
@@ -71,10 +132,11 @@ def workload_rows(workload: Workload, labels: Sequence[Label]) -> tuple[tuple[La
     empty = np.flatnonzero(~matrix.any(axis=1))
     if len(empty):
         raise UtilityError(f"row {empty[0]} of the workload is zero: leave it out")
-    return tuple(range(len(matrix)) if given.axes[0] is None else given.axes[0]), matrix
+    names = tuple(range(len(matrix)) if given.axes[0] is None else given.axes[0])
+    return WorkloadRows(names, exact_array(given.values))
 
 
-Rows = tuple[tuple[Label, ...], FloatArray]
+Rows = tuple[tuple[Label, ...], NDArray[Any]]
 
 
 def _named(workload: str) -> Callable[[Sequence[Label]], Rows]:
@@ -100,7 +162,7 @@ def _range(labels: Sequence[Label]) -> Rows:
 
 def _mean(labels: Sequence[Label]) -> Rows:
     for label in labels:
-        if isinstance(label, bool) or not isinstance(label, int | float):
+        if not is_label_number(label):
             raise UtilityError(
                 f"the label {label!r} is no number, so the letters have no mean: give a matrix with one row "
                 "of values instead"
@@ -108,7 +170,7 @@ def _mean(labels: Sequence[Label]) -> Rows:
     row = float_array([labels], 2, "the labels", UtilityError)
     if not row.any():
         raise UtilityError("all labels are 0: the mean is 0 without any estimate")
-    return ("mean",), row
+    return ("mean",), exact_array([labels])
 
 
 def _marginals(labels: Sequence[Label]) -> Rows:
@@ -151,7 +213,8 @@ class EstimationError(Utility):
     `J = sum_y q[y] lam_y lam_y'`, and the efficient estimator of a workload W f has the covariance
     `W (J^-1 - p p') W' / n`. The value is
 
-    - "A": its trace for one person, `tr(W J^-1 W') - |W p|^2`: n times the summed variance,
+    - "A": its trace for one person, `tr(W J^-1 W') - |W p|^2`: n times the summed variance. Rows are taken
+      less their means under p, which does not change it,
     - "D": `-log det J`, in nats: the volume of the confidence region. It does not depend on the workload, and
       takes none.
 
@@ -192,9 +255,12 @@ class EstimationError(Utility):
             _named(self.workload)
         elif self.workload is not None:
             given = combinations(self.workload, "the workload", UtilityError)
-            vars(self).update(
-                workload=float_array(given.values, 2, "the workload", UtilityError), letters=given.axes[1]
-            )
+            rows = float_array(given.values, 2, "the workload", UtilityError)
+            exact = exact_array(given.values)
+            if exact.dtype == object:  # past what floats hold: less a number, they ask for the same
+                rows = WorkloadRows((), exact).split()[1]
+                rows.setflags(write=False)
+            vars(self).update(workload=rows, letters=given.axes[1])
 
     @classmethod
     def from_fields(
@@ -209,7 +275,17 @@ class EstimationError(Utility):
         return cls(given, criterion)
 
     def combinations(self, prior: PriorLike) -> FloatArray:
-        """(K, N) the workload for the letters of a prior.
+        """(K, N) the workload for the letters of a prior; for "A" each row less its mean under the prior.
+
+        Raises:
+            UtilityError: it does not fit them.
+        """
+        p = as_prior(prior)
+        rows = self.rows(p)
+        return rows.matrix if self.criterion == "D" else rows.centred(p.pmf)
+
+    def rows(self, prior: PriorLike) -> WorkloadRows:
+        """The rows of the workload for the letters of a prior.
 
         Raises:
             UtilityError: it does not fit them.
@@ -217,22 +293,36 @@ class EstimationError(Utility):
         wanted = self.workload
         if self.letters is not None:
             wanted = Labelled(self.workload, (None, self.letters), "the workload")
-        return workload_matrix(wanted, as_prior(prior).labels)
+        return workload_rows(wanted, as_prior(prior).labels)
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The error of a given mechanism: n times a variance ("A"), or nats ("D")."""
         p, m = paired(prior, mechanism)
-        occurring = m.matrix[:, m.support]
-        scaled = occurring / np.sqrt(p.pmf @ occurring)
-        wanted = self.combinations(p)
-        left, sizes, _ = np.linalg.svd(scaled, full_matrices=True)
-        informations = np.zeros(p.size)
-        informations[: len(sizes)] = sizes**2
-        seen = informations > CONDITION * informations[0]
-        if self.criterion == "D":
-            return float(-np.log(informations).sum()) if seen.all() else np.inf
-        turned = wanted @ left
-        lost = np.linalg.norm(turned[:, ~seen], axis=1)
-        if (lost > 1e-9 * np.linalg.norm(wanted, axis=1)).any():
-            return np.inf
-        return float((turned[:, seen] ** 2 / informations[seen]).sum() - ((wanted @ p.pmf) ** 2).sum())
+        return error_of(p, m, self.combinations(p), self.criterion)
+
+
+def error_of(prior: Prior, mechanism: Mechanism, combinations: FloatArray, criterion: Criterion) -> float:
+    """Return the error of a mechanism; infinite where its rank does not allow the estimate.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+        combinations: (K, N) W, for "A" each row less its mean under the prior.
+        criterion: "A" or "D".
+    """
+    occurring = mechanism.matrix[:, mechanism.support]
+    scaled = occurring / np.sqrt(prior.pmf @ occurring)
+    left, sizes, _ = np.linalg.svd(scaled, full_matrices=True)
+    roots = np.zeros(prior.size)
+    roots[: len(sizes)] = sizes
+    seen = roots**2 > CONDITION * roots[0] ** 2
+    if criterion == "D":
+        return float(-2 * np.log(roots).sum()) if seen.all() else np.inf
+    turned = combinations @ left
+    weights = turned[:, seen] / roots[seen]
+    lost = np.linalg.norm(turned[:, ~seen], axis=1)
+    # what rounding leaves of W - V P', where V are the weights of the outputs
+    terms = np.linalg.norm(combinations, axis=1) + roots[0] * np.linalg.norm(weights, axis=1)
+    if (lost > rounding_of(prior.size, 1.0) * terms).any():
+        return np.inf
+    return float((weights**2).sum())

@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, TypeAlias
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, Label, Positions, few, float_array
+from pmlopt.core.differences import difference
 from pmlopt.core.loaded_later import cp
 from pmlopt.core.records import Named, Record, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
@@ -96,7 +97,7 @@ PairFunction: TypeAlias = Annotated[Callable[[Any, Any], float], Named(FUNCTIONS
 
 def _difference(x: Any, y: Any) -> float:
     try:
-        return float(x - y)
+        return difference(x, y)
     except TypeError:
         raise UtilityError(
             f"this loss subtracts labels, and {x!r} and {y!r} are no numbers (in a file, all must be written "

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import FloatArray, Label, float_array
+from pmlopt.core.differences import differences, exact_array
 from pmlopt.core.records import Named, Shape
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import PriorLike
@@ -311,6 +312,6 @@ class DistanceLoss(Utility):
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
         """The loss of a mechanism between labels that are numbers, or tuples of them."""
         p, m = paired(prior, mechanism)
-        here, there = (np.array(side, dtype=float).reshape(len(side), -1) for side in (m.inputs, m.outputs))
-        apart = np.sqrt(((here[:, None, :] - there[None, :, :]) ** 2).sum(axis=2))
+        here, there = (exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs))
+        apart = np.sqrt((differences(here[:, None, :], there[None, :, :]) ** 2).sum(axis=2))
         return float(p.pmf @ (self.of(apart) * m.matrix).sum(axis=1))

@@ -166,6 +166,11 @@ class Proof:
     multipliers: FloatArray
     products: tuple[FloatArray, ...] = ()
 
+    def times(self, unit: float) -> Proof:
+        """Return the numbers that bound the error for a workload that is so many times as large."""
+        products = tuple(unit**2 * one for one in self.products)
+        return Proof(unit * self.sensitivities, unit**2 * self.multipliers, products)
+
 
 @dataclass(frozen=True, eq=False)
 class Objective:

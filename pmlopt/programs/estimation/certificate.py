@@ -10,8 +10,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of
 from pmlopt.core.records import Shape
-from pmlopt.model.utility import EstimationError
-from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.model.utility.estimation_error import Criterion, WorkloadRows, error_of
 from pmlopt.programs.certificate import RATIONAL, Claim, bound_claim, gap_claim, value_claim
 from pmlopt.programs.design_program import DesignCertificate
 from pmlopt.programs.estimation.bounds import Objective, Proof
@@ -27,7 +26,7 @@ class EstimationCertificate(DesignCertificate):
 
     Attributes:
         criterion: "A" or "D".
-        workload: (L, N) W.
+        workload: (L, N) W; for "A" each row may be less a number, which does not change the error.
         sensitivities: (N, L) the Z of the bound.
         columns: how many extreme columns there are; None where they were not listed, and the bound is
             `relaxed_bound` of the same numbers and `products` on the cones of the requirement.
@@ -45,12 +44,13 @@ class EstimationCertificate(DesignCertificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a design for estimation, its extreme columns listed again."""
-        utility = EstimationError(self.workload if self.criterion == "A" else None, self.criterion)
-        value = utility.value(self.prior, self.mechanism)
-        rounding = 1e-9 * max(1.0, abs(self.value))
+        rows = WorkloadRows((), self.workload)
+        wanted = rows.matrix if self.criterion == "D" else rows.centred(self.prior.pmf)
+        value = error_of(self.prior, self.mechanism, wanted, self.criterion)
+        rounding = 1e-9 * (abs(self.value) if self.criterion == "A" else max(1.0, abs(self.value)))
         found: tuple[Claim, ...] = (*self.level_checks, value_claim(self.value, value, rounding))
         found = (*found, gap_claim(self, rounding, False))
-        if self.criterion == "D" and not np.array_equal(self.workload, utility.combinations(self.prior)):
+        if self.criterion == "D" and not np.array_equal(self.workload, np.eye(self.prior.size)):
             text = "the criterion D is of all frequencies, and not of another workload"
             found = (*found, Claim("workload", False, RATIONAL, text))
         if self.multipliers is None:

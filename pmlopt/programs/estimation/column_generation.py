@@ -78,6 +78,10 @@ class Generated:
     message: str
     iterations: int
 
+    def times(self, unit: float) -> Generated:
+        """Return the same for a workload that is so many times as large."""
+        return self if self.proof is None else replace(self, proof=self.proof.times(unit))
+
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
     """Weigh some columns, add those that would lower the error most, until none would.
@@ -104,7 +108,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
         matrix, information = _matrix(inner, found.weights), (inner * found.weights) @ inner.T
-        z, error = objective.sensitivities(information), program.utility.value(program.prior, matrix)
+        z, error = objective.sensitivities(information), program.error_of(matrix)
         least_fall = -math.inf
         if listed:
             tried = Proof(z, found.multipliers / p)
@@ -129,11 +133,11 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         both = (relaxed(objective, columns.cones, information, options), proof)
         proof = max(filter(None, both), key=lambda one: objective.proved(columns, one), default=None)
     clean = _matrix(inner, found.weights, DUST)
-    if _is_mechanism(clean) and program.utility.value(program.prior, clean) - error <= DUST_SHARE * allowed:
+    if _is_mechanism(clean) and program.error_of(clean) - error <= DUST_SHARE * allowed:
         matrix = clean
     if program.most is not None and matrix.shape[1] > program.most:
         matrix = _with_fewer_outputs(program, matrix, z, program.most, options.clock)
-        lost = program.utility.value(program.prior, matrix) - error
+        lost = program.error_of(matrix) - error
         message += f"; the bound on the outputs costs {lost:.2g} of {error:.4g}"
     return Generated(matrix, proof, finished, message, steps)
 
@@ -159,7 +163,7 @@ def _by_moments(program: EstimationDesign) -> Proof | None:
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].ended:
         return None
-    full = replace(program.objective, workload=_of_full_rank(program.workload)[-1])
+    full = replace(program.objective, workload=_of_full_rank(program.centred)[-1])
     return MomentProblem(cones[0], full).proof(program.objective)
 
 
@@ -181,7 +185,7 @@ def _with_fewer_outputs(
         if some is not None:
             found.append(_matrix(*some))
     found = [one for one in found if _is_mechanism(one)]
-    errors = [program.utility.value(program.prior, one) for one in found] or [np.inf]
+    errors = [program.error_of(one) for one in found] or [np.inf]
     if not min(errors) < np.inf:
         raise MethodError(f"with {most} outputs the workload cannot be estimated: allow more")
     return found[int(np.argmin(errors))]
@@ -214,7 +218,7 @@ def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: 
         MethodError: they end outside, too.
     """
     equal, found = np.full(columns.shape[1], 1 / columns.shape[1]), None
-    for wanted in _of_full_rank(program.workload):
+    for wanted in _of_full_rank(program.centred):
         for start in (lambda: equal, lambda: _inside(columns)):
             tried = best_weights(columns, wanted, program.criterion, start(), gap, clock)
             if np.abs(columns @ tried.weights - 1).max() <= LARGEST_MISS:
@@ -233,7 +237,7 @@ def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
     The information that is best for few combinations may be singular, where the error has no slope.
     """
     n = workload.shape[1]
-    if np.linalg.matrix_rank(workload) == n:
+    if np.linalg.matrix_rank(np.vstack([workload, np.ones(n)])) == n:  # the sum of frequencies is known
         return [workload]
     little = ADDED_SHARE * np.linalg.norm(workload) / math.sqrt(n)
     return [workload, np.vstack([workload, little * np.eye(n)])]

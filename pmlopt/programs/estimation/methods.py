@@ -14,6 +14,7 @@ from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
 from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
 from pmlopt.model.privacy import LDP, PML
+from pmlopt.model.utility import EstimationError
 from pmlopt.programs.certificate import ClosedForm
 from pmlopt.programs.estimation.bounds import Proof
 from pmlopt.programs.estimation.certificate import EstimationCertificate
@@ -43,7 +44,7 @@ def certify_estimation(
     prior, columns, objective = program.prior, program.columns, program.objective
     fixed = repair(prior, program.privacy, matrix, noise=noise)
     mechanism = Mechanism(fixed.matrix, prior.labels)
-    value = program.utility.value(prior, mechanism)
+    value = program.error_of(mechanism)
     z = None if proof is None else proof.sensitivities
     if z is None:
         z = objective.sensitivities(information_of(prior.pmf, mechanism.matrix))
@@ -59,7 +60,7 @@ def certify_estimation(
         residuals={"rows": float(np.abs(fixed.matrix.sum(axis=1) - 1).max())},
         repair=fixed.change,
         criterion=program.criterion,
-        workload=program.workload,
+        workload=program.centred,
         sensitivities=z,
         columns=columns.exact.shape[1] if columns.complete else None,
         products=() if proof is None else proof.products,
@@ -86,7 +87,8 @@ def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArr
 def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
     """The least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
-    frequencies = program.criterion == "A" and np.array_equal(program.workload, np.eye(len(p)))
+    every = EstimationError().combinations(program.prior)
+    frequencies = program.criterion == "A" and np.array_equal(program.centred, every)
     formula = {LDP: least_ldp_estimation_error, PML: least_pml_estimation_error}.get(type(privacy))
     if formula is None or not frequencies or len(p) < 2 or np.ptp(p) > 1e-15:
         return None
@@ -114,7 +116,8 @@ def _certified(
     """Solve, and certify the mechanism that the weights make of the columns."""
     begin = time.perf_counter()
     try:
-        found = weigh(program, options)
+        unit = program.unit
+        found = weigh(program.in_unit(unit), options).times(unit)
     except np.linalg.LinAlgError as cause:
         raise MethodError(
             f"the outputs that {program.privacy!r} allows tell so little of the letters that no float "

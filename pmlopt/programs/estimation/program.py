@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray, rounding_of, whole
 from pmlopt.core.loaded_later import cp
+from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior
 from pmlopt.errors import ProgramError
 from pmlopt.model.privacy import Requirement
-from pmlopt.model.utility.estimation_error import Criterion, EstimationError
+from pmlopt.model.utility.estimation_error import Criterion, EstimationError, error_of
 from pmlopt.programs.design_program import Design
 from pmlopt.programs.estimation.bounds import Objective
 from pmlopt.programs.estimation.certificate import EstimationCertificate
@@ -31,6 +33,7 @@ class EstimationDesign(Design[EstimationCertificate]):
     Attributes:
         columns: all extreme columns of mean one under the prior.
         workload: (L, N) W.
+        centred: (L, N) what is designed for: for "A" each row of W less its mean under the prior.
         most: outputs that the mechanism may have, where that was asked for. The bound is that of any number;
             what fewer cost is in the gap.
 
@@ -46,6 +49,7 @@ class EstimationDesign(Design[EstimationCertificate]):
     utility: EstimationError
     columns: DesignColumns
     workload: FloatArray
+    centred: FloatArray
     most: int | None = None
 
     @property
@@ -56,7 +60,29 @@ class EstimationDesign(Design[EstimationCertificate]):
     @cached_property
     def objective(self) -> Objective:
         """The error as a function of the information."""
-        return Objective(self.prior.pmf, self.workload, self.criterion)
+        return Objective(self.prior.pmf, self.centred, self.criterion)
+
+    def error_of(self, matrix: MechanismLike) -> float:
+        """Return the error of a mechanism in the unit of `centred`."""
+        prior, mechanism = paired(self.prior, matrix)
+        return error_of(prior, mechanism, self.centred, self.criterion)
+
+    @property
+    def unit(self) -> float:
+        """The largest power of two that is at most an entry of the workload; 1 for "D"."""
+        most = float(np.abs(self.centred).max())
+        return 1.0 if self.criterion == "D" or most == 0 else 2.0 ** math.floor(math.log2(most))
+
+    def in_unit(self, unit: float) -> EstimationDesign:
+        """Return the same design with the combinations in another unit, a power of two: nothing is rounded.
+
+        Solvers have absolute tolerances, which are of no use for nanoseconds or for shares of 1e-12.
+        """
+        if unit == 1:
+            return self
+        workload = self.centred / unit
+        declare = partial(_declaration, self.columns.inner, self.prior.pmf, workload, self.criterion)
+        return replace(self, declare=declare, centred=workload)
 
     @property
     def mechanism(self) -> cp.Expression:
@@ -71,7 +97,7 @@ class EstimationDesign(Design[EstimationCertificate]):
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
         sizes = np.maximum(sizes, np.finfo(float).eps * sizes[0])  # roots of K J, which keeps half the digits
-        return float(self.columns.exact.shape[1] * (((self.workload @ axes) / sizes) ** 2).sum())
+        return float(self.columns.exact.shape[1] * (((self.centred @ axes) / sizes) ** 2).sum())
 
     @property
     def rounding(self) -> float:
@@ -91,7 +117,7 @@ def estimation_design(
             "there may be, or leave them out"
         )
     most = None if outputs is None else whole(outputs, "the number of outputs", ProgramError)
-    workload = utility.combinations(prior)
+    centred = utility.combinations(prior)
     columns = design_columns(prior, privacy)
     rank = int(np.linalg.matrix_rank(columns.exact))
     if rank < prior.size:
@@ -100,13 +126,14 @@ def estimation_design(
             "frequencies cannot be estimated from any: allow more leakage"
         )
     return EstimationDesign(
-        declare=partial(_declaration, columns.inner, prior.pmf, workload, utility.criterion),
+        declare=partial(_declaration, columns.inner, prior.pmf, centred, utility.criterion),
         prior=prior,
         privacy=privacy,
         utility=utility,
         outputs=None,
         columns=columns,
-        workload=workload,
+        workload=utility.rows(prior).matrix,
+        centred=centred,
         most=most,
     )
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, Label, rounding_of
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
 from pmlopt.core.records import Given, Shape
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
@@ -31,6 +31,29 @@ from pmlopt.programs.certificate import (
 from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
+
+TERMS_FLOOR = 1e-9
+"""The least share of a row's largest coefficient that its terms count as: below it is rounding."""
+
+
+def one_signed(coefficients: FloatArray) -> BoolArray:
+    """(R,) whether no coefficient of a row has another sign than the others."""
+    return np.asarray((coefficients >= 0).all(axis=1) | (coefficients <= 0).all(axis=1))
+
+
+def row_sizes(largest: FloatArray, offset: FloatArray, signs: BoolArray) -> FloatArray:
+    """Return the (R,) sizes of rows `C P + offset`, which grow with the rows as these are multiplied.
+
+    It is the largest coefficient; or, where all coefficients have one sign, the offset, if that is smaller:
+    the terms then add up to it, and would all fit below a tolerance for entries of size one.
+
+    Args:
+        largest: (R,) the largest coefficients in size.
+        offset: (R,).
+        signs: (R,) as `one_signed` has them.
+    """
+    sizes = np.where(signs & (offset != 0), np.minimum(np.abs(offset), largest), largest)
+    return np.where(sizes > 0, sizes, 1.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,15 +76,31 @@ class AffineConstraint:
     offset: Annotated[FloatArray, Shape("R")]
     multipliers: Annotated[FloatArray, Shape("R")]
 
-    @property
-    def unit(self) -> float:
-        """The largest coefficient where it is below one, else one: what a violation is measured in."""
-        return float(min(1.0, np.abs(self.coefficients).max(initial=0.0))) or 1.0
+    def terms(self, matrix: FloatArray) -> FloatArray:
+        """(R,) the sums of the sizes of the terms of each row at a mechanism."""
+        return np.asarray((np.abs(self.coefficients) * matrix).sum(axis=(1, 2)) + np.abs(self.offset))
+
+    def units(self, matrix: FloatArray) -> FloatArray:
+        """(R,) what a violation of each row is measured in: the same constraint in any unit has the same.
+
+        It is the size of the row (`row_sizes`); for an inequality whose terms cancel, such as
+        `P[x,y] <= c q[y]` at a rare output, that of its terms at the mechanism, where these are smaller.
+        """
+        signs = one_signed(self.coefficients.reshape(len(self.offset), -1))
+        sizes = row_sizes(np.abs(self.coefficients).max(axis=(1, 2), initial=0.0), self.offset, signs)
+        if self.equal:
+            return sizes
+        terms = np.maximum(self.terms(matrix), TERMS_FLOOR * sizes)
+        return np.where(signs, sizes, np.minimum(sizes, terms))
+
+    def violations(self, matrix: FloatArray) -> FloatArray:
+        """(R,) by how much a mechanism breaks each row; 0 where it does not."""
+        values = (self.coefficients * matrix).sum(axis=(1, 2)) + self.offset
+        return np.asarray(np.abs(values) if self.equal else np.maximum(values, 0.0))
 
     def violation(self, matrix: FloatArray) -> float:
-        """By how much a mechanism breaks the rows, at most; 0 where it does not."""
-        values = (self.coefficients * matrix).sum(axis=(1, 2)) + self.offset
-        return float((np.abs(values) if self.equal else np.maximum(values, 0.0)).max(initial=0.0))
+        """By how much a mechanism breaks the rows, in units of theirs, at most; 0 where it does not."""
+        return float((self.violations(matrix) / self.units(matrix)).max(initial=0.0))
 
     @property
     def prices(self) -> FloatArray:
@@ -133,7 +172,7 @@ def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipl
 
 
 RESIDUAL = 1e-6
-"""By how much of its unit an added constraint may be violated."""
+"""By how much of its size an added constraint may be violated."""
 
 
 class _Expectation(RequirementCertificate):
@@ -169,7 +208,7 @@ class _Expectation(RequirementCertificate):
         value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
         rows = self.rows_added or ()
         # what breaking an added constraint by as much as is allowed may gain beyond the bound
-        room = self._rounding + sum(self._allowed(one) * float(np.abs(one.multipliers).sum()) for one in rows)
+        room = self._rounding + sum(float(self._allowed(one) @ np.abs(one.multipliers)) for one in rows)
         added = (self._added_claim(one) for one in rows)
         found = (*self.level_checks, value, *added, gap_claim(self, room, self.maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
@@ -191,16 +230,21 @@ class _Expectation(RequirementCertificate):
 
     def _added_claim(self, one: AffineConstraint) -> Claim:
         """That the mechanism keeps a constraint that was added, as far as the file says."""
-        allowed = self._allowed(one)
-        size = float(np.abs(one.coefficients).sum(axis=(1, 2)).max() + np.abs(one.offset).max())
-        broken = one.violation(self.lifts)
-        holds = broken <= allowed + rounding_of(one.coefficients[0].size, size)
-        text = f"is kept, up to {allowed:.1g}" if holds else f"is broken by {broken:.1g}"
-        return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", allowed, broken)
+        share, broken = self._allowed_share(one), one.violation(self.lifts)
+        rounding = rounding_of(math.prod(one.coefficients.shape[1:]), 1.0) * one.terms(self.lifts)
+        holds = bool((one.violations(self.lifts) <= self._allowed(one) + rounding).all())
+        text = (
+            f"is kept, up to {share:.1g} of its size" if holds else f"is broken by {broken:.1g} of its size"
+        )
+        return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", share, broken)
 
-    def _allowed(self, one: AffineConstraint) -> float:
-        """By how much an added constraint may be broken: the residual told, and no more than is usual."""
-        return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL) * one.unit
+    def _allowed(self, one: AffineConstraint) -> FloatArray:
+        """(R,) by how much the rows of an added constraint may be broken."""
+        return self._allowed_share(one) * one.units(self.lifts)
+
+    def _allowed_share(self, one: AffineConstraint) -> float:
+        """The same in units of the rows: the residual that is stated, and no more than is usual."""
+        return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

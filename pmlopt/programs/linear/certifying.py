@@ -24,10 +24,12 @@ from pmlopt.model.privacy.requirement import Witness
 from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
 from pmlopt.programs.linear.certificate import (
+    RESIDUAL,
     AffineConstraint,
     LinearCertificate,
     StatedConstraint,
     SymmetricCertificate,
+    priced,
 )
 from pmlopt.programs.linear.columns import ReducedColumns
 from pmlopt.programs.linear.program import (
@@ -209,13 +211,31 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
     fixed = polished_repair(program.prior, program.privacy, matrix)
-    if program.privacy.has_ratios:  # bounds on each column by itself
+    if program.added and _broken(program, fixed.matrix) > RESIDUAL:  # small entries may be what keeps them
+        kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+        return min(fixed, kept, key=lambda one: _broken(program, one.matrix))
+    if program.privacy.has_ratios or program.added:  # bounds on each column by itself
         return fixed
     worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
     if worth[0] - worth[1] <= NOTICED * program.scale:
         return fixed
     kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
     return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
+
+
+def _broken(program: LinearDesign, matrix: FloatArray) -> float:
+    """By how much of their size a mechanism breaks the constraints that were added, at most."""
+    with program.holding(matrix):
+        return max(_residuals(program, matrix, affine_constraints(program)).values())
+
+
+def _residuals(
+    program: LinearDesign, matrix: FloatArray, affine: tuple[AffineConstraint, ...] | None
+) -> dict[str, float]:
+    """By how much of its size a mechanism breaks each constraint that was added."""
+    if affine is not None:  # by the numbers that a file holds, so that its check finds the same
+        return {one.name: one.violation(matrix) for one in affine}
+    return {name: float(np.max(one.violation())) / unit(one) for name, one in program.added.items()}
 
 
 def certify_symmetric(
@@ -253,12 +273,9 @@ def _with_added(
     with program.holding(matrix):
         gains, constant = lagrangian(program)
         affine = affine_constraints(program)
-        if affine is not None:  # by the numbers that a file holds, so that its check finds the same
-            residuals = {one.name: one.violation(matrix) / one.unit for one in affine}
-            return gains, constant, residuals, tuple(program.told(one) for one in affine)
-        added = program.added.items()
-        residuals = {name: float(np.max(one.violation())) / unit(one) for name, one in added}
-        return gains, constant, residuals, None
+        residuals = _residuals(program, matrix, affine)
+        stated = None if affine is None else tuple(program.told(one) for one in affine)
+        return gains, constant, residuals, stated
 
 
 @dataclass(frozen=True, eq=False)
@@ -351,8 +368,13 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     """
     slopes: dict[int, FloatArray] = {}
     variables: dict[int, cp.Variable] = {}
-    constant = size = 0.0
-    for constraint in program.added.values():
+    stated = stated_constraints(program)
+    if stated is None:
+        return program.centred, math.inf
+    priced_gains, constant = priced(stated, program.centred, program.prior.pmf)
+    # of these the rows are known exactly, and not by values that cvxpy has rounded
+    size = sum(float(np.abs(one.prices) @ np.abs(one.offset)) + _slope_size(one) for one in stated)
+    for constraint in (one for name, one in program.added.items() if name not in program.stated):
         gradients = gradients_of(constraint) if has_expression(constraint) else None
         if gradients is None or constraint.dual_value is None:
             return program.centred, math.inf
@@ -371,7 +393,7 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
     # what rounding may have taken off these sums and slopes, by the size of what went into them
     constant += rounding_of(program.table.size, size)
     p = program.prior.pmf[:, None]
-    gains = program.centred - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
+    gains = priced_gains - slopes.pop(program.mechanism.id, np.zeros(program.table.shape)) / p
     gains = gains - slopes.pop(program.variables["output_law"].id, np.zeros((1, program.table.shape[1])))
     own = {variable.id for variable in program.variables.values()}
     for key, slope in slopes.items():
@@ -383,13 +405,13 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
 
 
 def unit(constraint: cp.Constraint) -> float:
-    """The largest coefficient of a constraint at the point in hand where it is below one, else one.
+    """The largest coefficient of a constraint at the current point; one where there is none.
 
     A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
     """
     gradients = gradients_of(constraint) if has_expression(constraint) else None
     largest = max((abs(gradient).max() for gradient in (gradients or {}).values()), default=1.0)
-    return float(min(1.0, largest)) or 1.0
+    return float(largest) or 1.0
 
 
 def _largest(expression: cp.Expression) -> float:
@@ -413,16 +435,35 @@ def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | 
 
     The variables of the program must have their values, and the constraints their multipliers.
     """
-    found = []
+    found = {}
     for name, constraint in program.added.items():
+        if name in program.stated:
+            continue
         rows = program.affine(constraint)
         if rows is None or constraint.dual_value is None:
             return None
         equal = isinstance(constraint, cp.constraints.Equality)
         multipliers = np.asarray(constraint.dual_value, dtype=float).flatten(order="F")
         coefficients = rows[0].toarray().reshape(-1, *program.table.shape)
-        found.append(AffineConstraint(name, equal, coefficients, rows[1], multipliers))
-    return tuple(found)
+        found[name] = AffineConstraint(name, equal, coefficients, rows[1], multipliers)
+    stated = stated_constraints(program)
+    if stated is None:
+        return None
+    found |= {one.name: one for one in stated}
+    return tuple(found[name] for name in program.added)
+
+
+def stated_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
+    """The constraints that say what they ask as rows; None where a solver left no multipliers of one."""
+    found = [program.stated_constraint(name) for name in program.stated]
+    known = [one for one in found if one is not None]
+    return tuple(known) if len(known) == len(found) else None
+
+
+def _slope_size(one: AffineConstraint) -> float:
+    """What the prices of a constraint may add to the expected gain, at most: of all cells of a letter one."""
+    sizes = np.tensordot(np.abs(one.prices), np.abs(one.coefficients), axes=1)
+    return float(sizes.max(axis=1).sum())
 
 
 _LARGEST_SYSTEM = 200

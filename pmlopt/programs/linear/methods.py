@@ -130,6 +130,8 @@ def _certified(
     """Solve, repair, certify; a point that breaks a person's own constraint is none."""
     outcome = _solved(name, settings, program, options, start)
     if outcome.state == "infeasible" and program.added:
+        if rare := _too_rare(program):  # what fits below a solver's tolerance it may call infeasible
+            raise MethodError(f"{outcome.message}: {', '.join(program.added)}{rare}")
         raise InfeasibleError(
             f"no mechanism satisfies the constraints ({name}: {outcome.message}); a design "
             f"alone is always feasible, so look at what was added: {', '.join(program.added)}"
@@ -147,7 +149,7 @@ def _certified(
     if broken:
         raise MethodError(
             f"the repaired mechanism violates your constraint {broken[0]!r} by "
-            f"{certificate.residuals[broken[0]]:.3g}"
+            f"{certificate.residuals[broken[0]]:.3g} of its size{_too_rare(program)}"
         )
     return found_by(
         outcome,
@@ -157,6 +159,21 @@ def _certified(
         closed_form=_beside(start.known, certificate),
         arrays={"matrix": certificate.mechanism.matrix, **outcome.restart},
         asked=certificate.privacy.limits == program.privacy.limits,
+    )
+
+
+RAREST_KEPT = 1e-9
+"""The probability of a letter from which on its law has seven digits in steps of 2^-53."""
+
+
+def _too_rare(program: LinearDesign) -> str:
+    """Why constraints on a very rare letter cannot be kept, and what to do; else nothing."""
+    place = int(program.prior.pmf.argmin())
+    if program.prior.pmf[place] >= RAREST_KEPT:
+        return ""
+    return (
+        f" (entries of rows that sum to exactly one have steps of 1e-16, too coarse for "
+        f"{program.prior.labels[place]!r} of probability {program.prior.pmf[place]:.3g}: merge rare letters)"
     )
 
 

@@ -28,6 +28,7 @@ from pmlopt.programs.linear.certificate import (
     LinearCertificate,
     StatedConstraint,
     SymmetricCertificate,
+    row_sizes,
 )
 from pmlopt.programs.linear.columns import (
     Columns,
@@ -248,13 +249,35 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
             rows, offset = one.rows(self.prior, self.outputs)
             if len(offset):
                 stated[one.name] = one
-                added[one.name] = rows @ cells == offset if one.equal else rows @ cells <= offset
+                scales = _scales(rows, offset)
+                scaled, limit = sparse.csr_array(sparse.diags_array(1 / scales) @ rows), offset / scales
+                added[one.name] = scaled @ cells == limit if one.equal else scaled @ cells <= limit
         return replace(self.with_constraints(**added), stated=stated) if added else self
 
     def told(self, constraint: AffineConstraint) -> AffineConstraint | StatedConstraint:
         """An added constraint as a file has it: by what it asks, where it says that, else by its rows."""
         one = self.stated.get(constraint.name)
         return constraint if one is None else StatedConstraint(one, constraint.multipliers)
+
+    @cached_property
+    def _stated_rows(self) -> Mapping[str, tuple[AffineConstraint, FloatArray]]:
+        """The rows of the constraints that say what they ask, without multipliers, and their scales."""
+        found = {}
+        for name, one in self.stated.items():
+            scales = _scales(*one.rows(self.prior, self.outputs))
+            found[name] = (
+                StatedConstraint(one, np.zeros_like(scales)).affine(self.prior, self.outputs),
+                scales,
+            )
+        return found
+
+    def stated_constraint(self, name: str) -> AffineConstraint | None:
+        """Return the rows of a constraint that says what it asks; None where it has no multipliers."""
+        rows, scales = self._stated_rows[name]
+        duals = self.added[name].dual_value
+        if duals is None:
+            return None
+        return replace(rows, multipliers=np.asarray(duals, dtype=float).flatten(order="F") / scales)
 
     def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
         """The same program with constraints of your own, each under a name.
@@ -336,6 +359,18 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
                 self.variables[name].value = value
 
 
+LARGEST_SCALED = 1e10
+"""The largest coefficient that scaling leaves: solvers lose their digits beyond."""
+
+
+def _scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
+    """(R,) powers of two near the sizes of rows: nothing is rounded, and solvers' tolerances are absolute."""
+    largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
+    high, low = (np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1)))
+    sizes = np.maximum(row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / LARGEST_SCALED)
+    return np.asarray(2.0 ** np.floor(np.log2(sizes)))
+
+
 def has_expression(constraint: cp.Constraint) -> bool:
     """Whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
     return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
@@ -377,8 +412,8 @@ class AddedRows:
 
     @property
     def units(self) -> FloatArray:
-        """(B,) the largest coefficient of each row."""
-        return np.asarray(abs(self.coefficients).max(axis=1).toarray()).ravel()
+        """(B,) near the size of each row."""
+        return _scales(self.coefficients, self.offset)
 
     def beside(self, task: Task) -> Task:
         """The task with these rows."""

@@ -177,7 +177,8 @@ class Estimate:
 
     Attributes:
         letters: the K inputs, or the names of the rows of the workload, such as "<= 3" or "2..5".
-        frequencies: (K,) the estimates W f.
+        origins: (K,) a number that was taken off each row of the workload, so that no digits are lost to it.
+        values: (K,) the estimates W f less the origins.
         covariance: (K, K) of the estimates.
         people: n.
         effective: as many people drawn alike tell as much: n, and of a weighted sample less (Kish).
@@ -189,7 +190,8 @@ class Estimate:
     """
 
     letters: tuple[Label, ...]
-    frequencies: FloatArray
+    origins: FloatArray
+    values: FloatArray
     covariance: FloatArray
     people: int
     effective: float
@@ -205,6 +207,11 @@ class Estimate:
     weights: FloatArray = field(repr=False)
     law: FloatArray = field(repr=False)
     expected: FloatArray | None = field(repr=False)
+
+    @property
+    def frequencies(self) -> FloatArray:
+        """(K,) the estimates W f."""
+        return np.asarray(self.origins + self.values)
 
     @property
     def standard_errors(self) -> FloatArray:
@@ -244,16 +251,16 @@ class Estimate:
             share, len(self.combinations) if simultaneous else 1, _checked_kind(kind or self.kind)
         )
         least, most = self.combinations.min(axis=1), self.combinations.max(axis=1)
-        return np.asarray(np.clip(ends, least[:, None], most[:, None])) + 0.0
+        return self.origins[:, None] + np.clip(ends, least[:, None], most[:, None])
 
     def _ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
-        """The intervals of a kind, before what frequencies can give is looked at."""
+        """The intervals of a kind less the origins, before what frequencies can give is looked at."""
         matrix, n = self.mechanism.matrix, self.effective
         if kind in ("bernstein", "exact"):
             self._check_alike(f"the intervals {kind!r}")
         quantile, shares = normal_quantile(confidence, count), self.counts / n
         if kind == "wald":
-            return wald_ends(self.frequencies, n * np.diag(self.covariance), n, quantile)
+            return wald_ends(self.values, n * np.diag(self.covariance), n, quantile)
         if kind == "score":
             values, (means, variances, skews) = self.weights @ shares, moments(self.weights, self.law)
             # the variance if t were the mean, `variance + skew (t - mean) - (t - mean)^2`, from the values
@@ -310,7 +317,7 @@ class Estimate:
         else:
             found = [most_likely(self.mechanism.matrix, one.astype(float)) for one in again]
             drawn = np.array(found) @ self.combinations.T
-        return np.asarray(np.quantile(drawn, [tail, 1 - tail], axis=0).T)
+        return np.asarray(self.origins[:, None] + np.quantile(drawn, [tail, 1 - tail], axis=0).T)
 
     def _check_alike(self, what: str) -> None:
         """Raise where people count by weights, of which the guarantee of what is asked for knows nothing."""
@@ -352,8 +359,9 @@ class Estimate:
         draws, error = posterior_draws(
             self.mechanism.matrix, self.counts.astype(np.int64), worth * p, self.combinations, seed
         )
-        mean, deviations = draws.mean(axis=0), draws.std(axis=0)
-        return Posterior(self.letters, mean, deviations, error, worth * p, self.confidence, draws)
+        mean, deviations = self.origins + draws.mean(axis=0), draws.std(axis=0)
+        shifted = self.origins + draws
+        return Posterior(self.letters, mean, deviations, error, worth * p, self.confidence, shifted)
 
     def summary(self) -> Any:
         """A pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each letter.
@@ -446,7 +454,8 @@ def estimate(
     share = confidence_of(confidence)
     if method not in get_args(Estimator):
         raise InputError(f"the method {method!r} is not known: use 'ml' or 'linear'")
-    names, combinations = workload_rows(workload, m.inputs)
+    rows = workload_rows(workload, m.inputs)
+    origins, combinations = rows.split()
     likely = None if expected is None else paired(expected, m)[0].pmf
     if weights is not None and released is not None:
         released = list(released)
@@ -471,7 +480,8 @@ def estimate(
     occurred = seen > 0
     centred = weights - (weights @ law)[:, None]
     return Estimate(
-        letters=names, frequencies=values, covariance=np.asarray((centred * law) @ centred.T / people),
+        letters=rows.names, origins=origins, values=values,
+        covariance=np.asarray((centred * law) @ centred.T / people),
         people=number, effective=people, total=total,
         confidence=share, method=method, kind=_checked_kind(intervals),
         log_likelihood=float(seen[occurred] @ np.log((f @ m.matrix)[occurred])), fit=fit,

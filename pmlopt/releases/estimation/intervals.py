@@ -147,10 +147,13 @@ def exact_intervals(
             for v in candidates
         )
 
-    return np.array([
+    units = np.abs(combinations).max(axis=1, keepdims=True)  # the solver's tolerance is absolute
+    units = np.where(units > 0, units, 1.0)
+    ends = np.array([
         (-highest(-row, -weight), highest(row, weight))
-        for row, weight in zip(combinations, weights[:, occurs], strict=True)
+        for row, weight in zip(combinations / units, weights[:, occurs] / units, strict=True)
     ])  # fmt: skip
+    return np.asarray(units * ends)
 
 
 FEWEST_EXPECTED = 5.0

@@ -12,7 +12,7 @@ from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import InputError, PrivacyError
 from pmlopt.measures.estimable import estimable
-from pmlopt.model.utility.estimation_error import Workload, workload_matrix
+from pmlopt.model.utility.estimation_error import Workload, workload_rows
 from pmlopt.releases.estimation.frequencies import Intervals, unbiased_weights
 from pmlopt.releases.estimation.intervals import (
     bernstein_width,
@@ -164,13 +164,13 @@ def level_needed(
     p, count = as_prior(prior), whole(people, "the number of people", InputError)
     width = positive(half_width, *_HALF_WIDTH)
     highest = p.max_leakage if most is None else nonnegative(most, "the largest level", PrivacyError)
-    combinations, share = workload_matrix(workload, p.labels), confidence_of(confidence)
+    combinations, share = workload_rows(workload, p.labels).split()[1], confidence_of(confidence)
     enough: dict[float, Mechanism] = {}
 
     def narrow(level: float) -> bool:
         mechanism = as_mechanism(build(level))
         possible = estimable(mechanism).includes(combinations).all()
-        if possible and _widths(p, mechanism, share, combinations, intervals)(count) <= width:
+        if possible and _widths_of(p, mechanism, share, combinations, intervals)(count) <= width:
             enough[level] = mechanism
         return level in enough
 
@@ -179,7 +179,7 @@ def level_needed(
             break
         highest *= 2
     if not narrow(highest):
-        needed = people_needed(p, build(highest), width, share, combinations, intervals)
+        needed = people_needed(p, build(highest), width, share, workload, intervals)
         known = "that was given" if most is not None else f"that is tried: {2**DOUBLINGS} times -log min p"
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
@@ -194,12 +194,19 @@ def _widths(
     prior: Prior,
     mechanism: Mechanism,
     confidence: float,
-    workload: Workload | FloatArray,
+    workload: Workload,
     intervals: Intervals,
 ) -> Callable[[int], float]:
     """The largest half-width of the intervals that so many people leave, at the expected frequencies."""
-    combinations, share = workload_matrix(workload, prior.labels), confidence_of(confidence)
+    combinations = workload_rows(workload, prior.labels).split()[1]
     estimable(mechanism).check(combinations)
+    return _widths_of(prior, mechanism, confidence_of(confidence), combinations, intervals)
+
+
+def _widths_of(
+    prior: Prior, mechanism: Mechanism, share: float, combinations: FloatArray, intervals: Intervals
+) -> Callable[[int], float]:
+    """The same for combinations that can be estimated, with the confidence as it was checked."""
     if intervals not in ("score", "wald", "bernstein"):
         raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
     law, count = prior.pmf @ mechanism.matrix, len(combinations)

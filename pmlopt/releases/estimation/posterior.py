@@ -97,6 +97,7 @@ def posterior_draws(
     points = _start(rng, matrix, counts, concentration)
     axes = _even_directions(columns, observed, concentration, points.mean(axis=0))
     kept: list[FloatArray] = []
+    still = 1e-15 * np.abs(combinations).max(axis=1)  # of a row that frequencies hardly change
     thin = 1 + n // LETTERS_A_STEP
     for step in range(1, max(MOST_STEPS, 2 * BLOCK * thin) + 1):
         between = step % 2 == 0
@@ -109,7 +110,7 @@ def posterior_draws(
         late = np.array(kept[len(kept) // 2 :])  # (steps, chains, K)
         spread, means = late.std(axis=(0, 1)), late.mean(axis=0)
         errors = means.std(axis=0, ddof=1) / np.sqrt(CHAINS)
-        if (errors <= PRECISE * spread + 1e-15).all():
+        if (errors <= PRECISE * spread + still).all():
             return late.reshape(-1, late.shape[2]), errors
     raise SolverError(
         f"the posterior was not sampled to a twentieth of its spread in {step} steps: ask for a workload of "

@@ -273,3 +273,31 @@ def test_columns_that_are_constant_on_cells_have_the_least_means_of_their_letter
                 Box([0.05, 0.1, 0.2, 0.1, 0.05], [0.3, 0.3, 0.6, 0.3, 0.3])):  # fmt: skip
         expected = one.least_mean(values[cells.classes])
         assert one.on_cells(cells).least_mean(values) == pytest.approx(expected, abs=1e-14)
+
+
+def test_theorem_5_holds_past_the_first_region_of_some_priors() -> None:
+    """[grosse2025empirical, Theorem 5]: up to -log(p1 - beta/2), where an entry becomes 0."""
+    p1, beta = 0.6, 0.2
+    ball = ConvexHull([[0.5, 0.5], [0.7, 0.3]])
+    for epsilon in (0.3, 0.5, 0.69):  # the first region of (0.7, 0.3) ends at 0.357
+        e = math.exp(epsilon)
+        printed = np.array([
+            [e * (1 - p1 + beta / 2), 1 - e * (1 - p1 - beta / 2)],
+            [1 - e * (p1 - beta / 2), e * (p1 + beta / 2)],
+        ]) / (1 + beta * e)  # fmt: skip
+        levels = [math.log((printed.max(axis=0) / (law @ printed)).max()) for law in ball.laws]
+        assert max(levels) == pytest.approx(epsilon)
+        found = solve(design([p1, 1 - p1], PML(epsilon, over=ball), MutualInformation()))
+        assert MutualInformation().value([p1, 1 - p1], printed) == pytest.approx(found.value, abs=1e-8)
+
+
+def test_the_fall_of_an_outputs_probability_is_no_sensitivity() -> None:
+    """[grosse2025empirical, Remark 2]: the last equality is an upper bound."""
+    p, beta = np.array([0.5, 0.3, 0.2]), 0.2
+    matrix = np.array([[3 / 8, 1 / 4, 3 / 8], [1 / 4, 1 / 4, 1 / 2], [1 / 2, 4 / 9, 1 / 18]])
+    unit = np.eye(3)
+    ends = [p + beta / 2 * (unit[x] - unit[z]) for x in range(3) for z in range(3) if x != z]
+    levels = [float(np.log(matrix.max(axis=0) / (law @ matrix)).max()) for law in (p, *ends)]
+    falls = [float(np.log((p @ matrix) / (law @ matrix)).max()) for law in ends]
+    assert max(levels[1:]) - levels[0] == pytest.approx(0.0697, abs=5e-5)
+    assert max(falls) == pytest.approx(0.1364, abs=5e-5)

@@ -89,6 +89,6 @@ def test_an_information_of_another_module_has_its_name() -> None:
 
 def test_rows_of_a_frame_keep_their_names() -> None:
     frame = pd.DataFrame([[1, -1]], index=["no less yes"], columns=["no", "yes"])
-    assert workload_rows(frame, ("no", "yes"))[0] == ("no less yes",)
-    assert workload_rows({"both": {"yes": 1, "no": 1}}, ("no", "yes"))[0] == ("both",)
-    assert workload_rows([[1, -1]], ("no", "yes"))[0] == (0,)
+    assert workload_rows(frame, ("no", "yes")).names == ("no less yes",)
+    assert workload_rows({"both": {"yes": 1, "no": 1}}, ("no", "yes")).names == ("both",)
+    assert workload_rows([[1, -1]], ("no", "yes")).names == (0,)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -24,9 +26,10 @@ from pmlopt import (
     certify,
     design,
     estimate,
+    load,
     solve,
 )
-from pmlopt.errors import MechanismError, SolverError
+from pmlopt.errors import MechanismError, SolverError, UtilityError
 from pmlopt.model.closed_forms import (
     least_ldp_estimation_error,
     least_pml_estimation_error,
@@ -36,6 +39,7 @@ from pmlopt.model.closed_forms import (
 )
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility.estimation_error import Criterion
+from pmlopt.programs import Status
 from pmlopt.programs.estimation.bounds import MomentProblem, Objective, Proof
 from pmlopt.programs.estimation.columns import column_cones
 
@@ -324,3 +328,78 @@ def test_rare_letters_keep_their_rows(privacy: PML | LDP | LIP, rare: float, mos
     found = solve(design(prior, privacy, EstimationError(), outputs=most))
     assert found.certificate.verify()
     assert np.abs(found.mechanism.matrix.sum(axis=1) - 1).max() <= 1e-12
+
+
+def error_by_formula(p: list[float], matrix: np.ndarray, labels: list[Fraction]) -> float:
+    """The least variance of an unbiased estimate of a mean, by numpy: labels are centred as fractions."""
+    masses = [Fraction(mass) for mass in p]
+    mean = sum((mass * label for mass, label in zip(masses, labels, strict=True)), Fraction(0)) / sum(masses)
+    w = np.array([float(label - mean) for label in labels])
+    keep = matrix.max(axis=0) > 0
+    occurring = matrix[:, keep]
+    information = (occurring / (np.array(p) @ occurring)) @ occurring.T
+    return float(w @ np.linalg.pinv(information) @ w)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    shift=st.integers(-(10**18), 10**18),
+    power=st.integers(-12, 12),
+    privacy=st.sampled_from(
+        [PML(0.7), LDP(1.0), PML(1.5, over=ConvexHull([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]]))]
+    ),
+)
+def test_a_mean_is_designed_for_in_any_unit_and_from_any_origin(
+    shift: int, power: int, privacy: Requirement
+) -> None:
+    p, steps = [0.5, 0.3, 0.2], (0, 1, 3)
+    plain = solve(design(Prior(p, steps), privacy, EstimationError("mean")))
+    unit = Fraction(10) ** power
+    scaled = [float(step * unit) for step in steps]
+    moved = [shift + step for step in steps]
+    for labels, size in ((scaled, float(unit)), (moved, 1.0)):
+        found = solve(design(Prior(p, labels), privacy, EstimationError("mean")))
+        exact = error_by_formula(p, found.mechanism.matrix, [Fraction(label) for label in labels])
+        assert found.status is Status.OPTIMAL
+        assert found.value == pytest.approx(exact, rel=1e-9)
+        assert found.value / size**2 == pytest.approx(plain.value, rel=1e-6)
+        assert found.bound <= found.value * (1 + 1e-12)
+        assert found.certificate.verify()
+
+
+def test_years_and_times_have_the_error_of_the_steps_between_them() -> None:
+    for labels, known in (
+        (range(5), 3.97268), (range(2020, 2025), 3.97268), (range(50_000, 50_005), 3.97268),
+        (range(1_700_000_000, 1_700_000_005), 3.97268),
+        (range(1_700_000_000_000, 1_700_000_000_003), 1.66707),
+        (range(1_556_559_573_141_592_653, 1_556_559_573_141_592_656), 1.66707),
+    ):  # fmt: skip
+        prior = Prior([0.2] * 5 if len(labels) == 5 else [0.5, 0.3, 0.2], labels)
+        for workload in ("mean", list(labels), np.array(labels)):
+            result = solve(design(prior, PML(0.7), EstimationError(workload)))
+            assert result.status is Status.OPTIMAL
+            assert result.value == pytest.approx(known, abs=5e-6)
+            assert 0 <= result.gap <= 1e-6
+
+
+def test_a_mean_of_times_is_proved_from_its_file(tmp_path: Path) -> None:
+    labels = [1_700_000_000_000_000_000 + step for step in range(3)]
+    result = solve(design(Prior([0.5, 0.3, 0.2], labels), PML(1.0), EstimationError("mean")))
+    result.save(tmp_path / "mean.json")
+    back = load(tmp_path / "mean.json")
+    assert back.certificate.verify()
+    assert back.value == result.value
+    false = replace(back.certificate, value=back.value * (1 - 1e-6))
+    assert not false.verify()
+
+
+def test_a_false_value_in_a_small_unit_is_refused() -> None:
+    result = solve(design(Prior([0.5, 0.3, 0.2], [0.0, 1e-12, 3e-12]), PML(1.0), EstimationError("mean")))
+    assert result.certificate.verify()
+    assert not replace(result.certificate, value=0.9 * result.value).verify()
+
+
+def test_labels_too_far_apart_or_too_near_are_refused() -> None:
+    for labels in ([0.0, 1e200], [0.0, 1e-200], [-1.7e308, 1.7e308]):
+        with pytest.raises(UtilityError, match="change its unit"):
+            design(Prior([0.5, 0.5], labels), PML(0.4), EstimationError("mean"))

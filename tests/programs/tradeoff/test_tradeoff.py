@@ -526,3 +526,36 @@ def test_little_leakage_comes_with_a_mechanism_all_the_same() -> None:
         assert result.bound <= expected + limit**1.5 + 1e-12
         assert expected - 1e-12 <= result.value <= 0.5 + 1e-12
         assert result.certificate.violation == 0
+
+
+def parity_leakage_at(flips: np.ndarray, other: int) -> np.ndarray:
+    """I(X_1; Y) of a flipped parity of two records where the first is uniform and the other is known.
+
+    Args:
+        flips: (..., 4) how often the parity of the datasets 00, 01, 10 and 11 is flipped.
+        other: the second record.
+    """
+    odd = np.stack(
+        [flips[..., 0], 1 - flips[..., 2]] if other == 0 else [1 - flips[..., 1], flips[..., 3]], -1
+    )
+
+    def entropy(share: np.ndarray) -> np.ndarray:
+        sides = np.stack([share, 1 - share])
+        return np.asarray(-(sides * np.log(sides, where=sides > 0, out=np.zeros_like(sides))).sum(axis=0))
+
+    return np.asarray(entropy(odd.mean(axis=-1)) - entropy(odd).mean(axis=-1))
+
+
+def test_the_exact_answer_to_a_worst_prior_may_leak_more_than_the_start() -> None:
+    """[wu2026entropy, Theorem 6], item 1: the leakage of Algorithm 6 is not monotone."""
+    start = np.full(4, 0.2)
+    capacity = math.log(2) + 0.2 * math.log(0.2) + 0.8 * math.log(0.8)
+    assert parity_leakage_at(start, 0) == pytest.approx(capacity)  # so that this prior is a worst one
+    share = np.arange(11) / 10
+    flips = np.stack(np.meshgrid(*[share] * 4, indexing="ij"), -1).reshape(-1, 4)
+    allowed = flips[flips.mean(axis=1) <= 0.2 + 1e-12]
+    leaked = parity_leakage_at(allowed, 0)
+    answers = allowed[leaked <= leaked.min() + 1e-12]
+    assert leaked.min() == pytest.approx(math.log(2) + 0.4 * math.log(0.4) + 0.6 * math.log(0.6))
+    assert answers.tolist() == [[0.4, 0.0, 0.4, 0.0]]
+    assert parity_leakage_at(answers[0], 1) == pytest.approx(math.log(2))  # more than 3 times the start's

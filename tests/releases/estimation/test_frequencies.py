@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from typing import get_args
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pmlopt import Mechanism, estimate
+from pmlopt import EstimationError, Mechanism, Prior, estimate
 from pmlopt.core.arrays import FloatArray
 from pmlopt.errors import InputError, MechanismError, PriorError, PrivacyError, UtilityError
 from pmlopt.model.closed_forms import randomized_response
@@ -20,6 +21,7 @@ from pmlopt.releases.estimation.frequencies import Intervals, most_likely
 
 P = np.array([[0.6, 0.3, 0.1], [0.2, 0.5, 0.3], [0.1, 0.2, 0.7]])
 TRUE = np.array([0.7, 0.25, 0.05])
+OUTPUTS = ["u", "v", "w"]
 
 
 def outcomes(law: FloatArray, people: int) -> Iterator[tuple[list[int], float]]:
@@ -252,3 +254,50 @@ def test_bootstrap_intervals_are_near_those_of_many_people() -> None:
     ).all()
     with pytest.raises(InputError, match="samples"):
         found.bootstrap_interval(samples=0)
+
+
+MERGING = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]])
+
+
+@pytest.mark.parametrize("base", [0, 10**8, 10**9, 1_700_000_000, 1_700_000_000_000, 10**18])
+def test_a_shift_of_the_labels_shifts_the_mean_and_nothing_else(base: int) -> None:
+    steps = [0, 1, 5]
+    counts, labels = TRUE @ P * 1_000, [base + step for step in steps]
+    for kind in get_args(Intervals):
+        plain = estimate(Mechanism(P, steps, OUTPUTS), np.rint(counts), workload="mean", intervals=kind)
+        moved = estimate(Mechanism(P, labels, OUTPUTS), np.rint(counts), workload="mean", intervals=kind)
+        assert moved.standard_errors == pytest.approx(plain.standard_errors, rel=1e-9)
+        assert moved.frequencies == pytest.approx(base + plain.frequencies, rel=1e-15)
+        assert moved.intervals == pytest.approx(base + plain.intervals, rel=1e-15, abs=1e-9)
+    needed = [
+        people_needed(Prior(TRUE, each), Mechanism(P, each, OUTPUTS), 0.05, workload="mean")
+        for each in (steps, labels)
+    ]
+    assert needed[0] == needed[1]
+
+
+@pytest.mark.parametrize("base", [0, 10**8, 10**9, 1_700_000_000_000, 10**18])
+@pytest.mark.parametrize("steps", [(0, 1), (0, 1, 2), (0, 10**9, 10**9 + 1)])
+def test_a_mean_that_nothing_determines_is_refused_wherever_the_labels_are(
+    steps: tuple[int, ...], base: int
+) -> None:
+    labels = [base + step for step in steps]
+    matrix = np.full((2, 2), 0.5) if len(steps) == 2 else MERGING
+    mechanism, prior = Mechanism(matrix, labels, ["u", "v"]), Prior.uniform(len(steps), labels)
+    for workload in ("mean", labels):
+        with pytest.raises(MechanismError, match="cannot be estimated"):
+            estimate(mechanism, {"u": 500, "v": 500}, workload=workload)
+        with pytest.raises(MechanismError, match="cannot be estimated"):
+            people_needed(prior, mechanism, 0.05, workload=workload)
+        assert EstimationError(workload).value(prior, mechanism) == math.inf
+
+
+@pytest.mark.parametrize("unit", [1e-12, 1e-6, 1e12])
+def test_intervals_and_posteriors_are_the_same_in_any_unit(unit: float) -> None:
+    counts, steps = np.rint(TRUE @ P * 1_000), [0, 1, 5]
+    for kind in get_args(Intervals):
+        plain = estimate(Mechanism(P, steps, OUTPUTS), counts, workload="mean", intervals=kind)
+        scaled = estimate(P, counts, workload=[step * unit for step in steps], intervals=kind)
+        assert scaled.intervals / unit == pytest.approx(plain.intervals, rel=1e-6)
+    believed = [one.posterior().mean[0] for one in (plain, scaled)]
+    assert believed[1] / unit == pytest.approx(believed[0], rel=1e-6)
