@@ -82,17 +82,26 @@ def estimate_command(
 ) -> None:
     """Estimate frequencies from what was released.
 
-    They are those of the inputs of MECHANISM, from the outputs that it released. Of several columns, each
+    MECHANISM may be the folder of a release, which says where its data are; --column then chooses of several.
+    Else they are those of the inputs of MECHANISM, from the outputs that it released. Of several columns, each
     released through a MECHANISM of its own, and of those that were left clear it is their cross table.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.data.tables.labelled import Labelled
+    from pmlopt.publishing.estimating import read_outcomes
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
-    if (counts_file is None) == (data is None) or (data is None) != (not columns):
+    folder = mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
+    if folder is not None:
+        if counts_file or data or by or weight:
+            raise InputError(f"{folder} says where its data are: leave out --counts, --data, --by and --weight")
+    elif (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
-    parts = [Mechanism.load(file) for file in mechanism_files]
+    if folder is not None:
+        parts, observed = read_outcomes(folder, columns)
+    else:
+        parts, observed = [Mechanism.load(file) for file in mechanism_files], {}
     if len(parts) > 1 and data is not None and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     if (by or weight) and data is None:
@@ -108,6 +117,8 @@ def estimate_command(
         parts.append(Mechanism(np.eye(len(values)), values, values))
     mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
     sample: dict[str, Any] = {"counts": counts_file}
+    if folder is not None:
+        sample["counts"] = dict(zip(_labels(observed), observed.values(), strict=True))
     if data is not None:
         counted = Labelled(list(seen.values()), (_labels(seen),), str(data), text=True)
         sample = _weighed(seen, mechanism, data) if weight else {"counts": counted}
@@ -120,7 +131,7 @@ def estimate_command(
     if posterior is None:
         _show(found, _independence(parts, found), as_json)
     else:
-        known = prior_in(mechanism_files[0]) if len(mechanism_files) == 1 else None
+        known = prior_in(mechanism_files[0]) if len(mechanism_files) == 1 and folder is None else None
         _show_posterior(found, known, posterior, as_json)
 
 
