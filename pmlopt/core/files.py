@@ -510,10 +510,22 @@ def is_number(text: str) -> bool:
 
 def json_bytes(content: Any) -> bytes:
     """Encode plain data as JSON, with numpy numbers and arrays as plain ones."""
+    # the encoder in C, some ten times as fast, is for text without line breaks only
+    indent = None if _has_large_array(content) else 1
     try:
-        return (json.dumps(content, default=_plain, allow_nan=False, indent=1) + "\n").encode()
+        return (json.dumps(content, default=_plain, allow_nan=False, indent=indent) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as cause:
         raise FileFormatError(f"this cannot be written as JSON: {cause}") from None
+
+
+LARGE_ARRAY_SIZE = 100_000
+"""Numbers of an array that is written to JSON in one line."""
+
+
+def _has_large_array(content: Any) -> bool:
+    """Return whether a value of a table of plain data is an array too large for a line for each number."""
+    values = content.values() if isinstance(content, Mapping) else ()
+    return any(isinstance(value, np.ndarray) and value.size > LARGE_ARRAY_SIZE for value in values)
 
 
 def _plain(value: Any) -> Any:

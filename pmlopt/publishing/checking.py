@@ -544,12 +544,12 @@ def count_outcomes(
     for batch in table.batches():
         values, codes = tuples_of(batch, places)
         counts.update(dict(zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True)))
-    known = [_outputs(one) for one in releases]
+    known = [(one, len(one.released), _outputs(one)) for one in releases]
     observed: Counter[tuple[Label, ...]] = Counter()
     for value, number in counts.items():
         cells, outcome = list(with_letter(value)), []
-        for release, outputs in zip(releases, known, strict=True):
-            own = tuple(cells[: len(release.released)])
+        for release, width, outputs in known:
+            own = tuple(cells[:width])
             del cells[: len(own)]
             if (found := outputs.get(label_key(own), outputs.get(tuple(map(str, own))))) is None:
                 raise InputError(

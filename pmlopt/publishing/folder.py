@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import shutil
@@ -9,7 +10,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -181,6 +182,13 @@ class ReleaseFile:
         counted = zip(self.letters, self.people, strict=True)
         return counts_at(counted, sides, "the letters of the release", FileFormatError)
 
+    @property
+    def seal(self) -> str:
+        """The SHA-256 of the description without the digests of the reports, which have it."""
+        digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
+        content = plain(replace(self, digests=dict(sorted(digests.items()))))
+        return hashlib.sha256(files.json_bytes(content)).hexdigest()
+
     def write(self, folder: Path) -> None:
         """Write it into its folder."""
         files.write_whole(folder / DESCRIPTION, files.json_bytes(plain(self)))
@@ -196,7 +204,10 @@ class ReleaseFile:
         content = files.read_bytes(path)
         data = parse_json(content, str(path))
         if isinstance(data, dict) and isinstance(data.get("format"), str):
-            data = {**OLDER.get(data["format"], {}), **data}
+            added = OLDER.get(data["format"], {})
+            if both := sorted(added.keys() & data.keys()):
+                raise FileFormatError(f"{path}: the format {data['format']!r} has no key {both[0]!r}")
+            data = {**added, **data}
         return read(cls, data, str(path), Context(room=max(ROOM, len(content))))
 
 

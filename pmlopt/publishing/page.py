@@ -88,8 +88,9 @@ def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequenc
 
 
 def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
+    gone = [f"Not released: {said(described.dropped, 20)}."] if described.dropped else []
     if not described.kept:
-        yield Section("What stays in clear", ["No other column is released."])
+        yield Section("What stays in clear", ["No other column is released.", *gone])
         return
     several = len(described.kept) > 1
     yield Section(
@@ -97,7 +98,8 @@ def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
         [
             f"{things(len(described.kept), 'column')} {'stay' if several else 'stays'} as in the data. "
             f"Whoever sees {'them' if several else 'it'} learns this much of the released columns, by the "
-            f"frequencies in the data{ROUNDED_UP if described.step > 1 else ''}:"
+            f"frequencies in the data{ROUNDED_UP if described.step > 1 else ''}:",
+            *gone,
         ],
         ("in clear", "values", "by itself", "with the release"),
         [(" and ".join(one.columns), *one.row(nats)) for one in described.in_clear],

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 
 from pmlopt.errors import InputError
 from pmlopt.programs.reports.pages import Section
-from pmlopt.publishing.folder import REPORTS, ReleaseFile
+from pmlopt.publishing.folder import DESCRIPTION, REPORTS, ReleaseFile
 
 EPOCH = "SOURCE_DATE_EPOCH"
 """The variable of the environment that gives the date of reproducible builds, in seconds since 1970."""
@@ -57,7 +57,7 @@ def signature(described: ReleaseFile) -> Iterator[Section]:
         "Signature",
         ["Who signs answers for this release, which consists of these files and of the statements above:"],
         ("file", "SHA-256"),
-        digests,
+        [*digests, (f"{DESCRIPTION}, without the reports", described.seal)],
     )
     line = "_" * 40
     yield Section(rows=[("name", described.issuer or line), ("place and date", line), ("signature", line)])
