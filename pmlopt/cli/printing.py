@@ -160,7 +160,9 @@ def _proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
         stated = ", ".join(f"{number(limit)}-{words[name]}" for name, limit in limits.items())
         rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
     rows.append(("level proved", proved))
-    if not by_orbits(result.mechanism) and max(result.mechanism.matrix.shape) <= LARGEST_RANKED:  # small enough for its rank
+    if (
+        not by_orbits(result.mechanism) and max(result.mechanism.matrix.shape) <= LARGEST_RANKED
+    ):  # small enough for its rank
         rows.append(("can be estimated", str(result.estimable)))
     return rows
 

@@ -78,8 +78,8 @@ class OneRelease:
         if self.drop_all:
             if self.drop:
                 raise InputError("--drop and --drop-all both say which columns go: give one")
-            with form.open(data) as table:
-                dropped = tuple(name for name in table.names if name not in (*self.columns, *self.keep))
+            with form.open(data) as rows:
+                dropped = tuple(name for name in rows.names if name not in (*self.columns, *self.keep))
         return Plan(named, self.keep, dropped, self.total, ledger=ledger, who=self.who)
 
 
@@ -94,9 +94,10 @@ def release_command(
     ] = None,
     output: Annotated[Path | None, Opt("The folder to make.", "-o/--output")] = None,
     issuer: Annotated[str | None, Opt("Who answers for the release, named in the report to sign.")] = None,
-    exact_counts: Annotated[bool, Opt(
-        "Publish the exact number of people with each value; else counts are rounded to steps of 10 or more."
-    )] = False,
+    exact_counts: Annotated[
+        bool,
+        Opt("Publish the exact number of people with each value; else counts are rounded to tens or more."),
+    ] = False,
     dry_run: Annotated[bool, Opt("Say what the release would tell, and write nothing.")] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
@@ -105,9 +106,10 @@ def release_command(
     """Release columns of DATA, with a report to sign.
 
     DATA is a CSV, Parquet or Arrow file, or a folder of Parquet files, which --workers release side by side.
-    Every column is named once: as released, by --keep or by --drop, or --drop-all drops the rest. Before anything is drawn it is said what
-    each outcome tells, and what all releases leak together. Then the folder is made, whole or not at all: the
-    released file, the mechanisms with their certificates, a report, and release.json. Exits with 1, and
+    Every column is named once: as released, by --keep or by --drop, or --drop-all drops the rest. Before
+    anything is drawn it is said what each outcome tells, and what all releases leak together. Then the folder
+    is made, whole or not at all: the released file, the mechanisms with their certificates, a report to sign,
+    and release.json, with counts of people rounded unless --exact-counts is given. Exits with 1, and
     writes nothing, when --total would be exceeded.
     """
     from pmlopt.core.records import plain
@@ -304,6 +306,11 @@ def explore_command(
             found = _of_columns(asked, (utility_name, minimise), total, epsilons, options)
         else:
             found = _of_prior(asked, (utility_name, minimise), epsilons, beside, options)
+            if asked.prior().counts is not None:
+                say(
+                    "warning: the page has the exact counts of the prior: it is for those who see the data",
+                    err=True,
+                )
         found.save(output)
     for line in found.failures:
         say(line, err=True)

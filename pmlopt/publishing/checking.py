@@ -390,7 +390,11 @@ def own_file(folder: Path, name: str) -> Path | None:
     """
     try:
         path = folder / name
-        if path.parent.resolve().is_relative_to(folder) and ".." not in path.parts and not os.path.lexists(path):
+        if (
+            path.parent.resolve().is_relative_to(folder)
+            and ".." not in path.parts
+            and not os.path.lexists(path)
+        ):
             return None
     except (OSError, ValueError, RuntimeError):
         pass  # said below
@@ -428,9 +432,7 @@ def _files(place: Path, described: ReleaseFile) -> Claim:
     )
 
 
-def _levels(
-    described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]
-) -> Iterator[Claim]:
+def _levels(described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
     levels = joint_levels(people, mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)

@@ -62,9 +62,7 @@ def read_outcomes(
     return [one.mechanism for one in releases], observed
 
 
-def estimate_release(
-    folder: str | os.PathLike[str], columns: Sequence[str] = (), **options: Any
-) -> Estimate:
+def estimate_release(folder: str | os.PathLike[str], columns: Sequence[str] = (), **options: Any) -> Estimate:
     """Estimate frequencies from the folder of a release.
 
     Of several columns it is their cross table, whose letters are tuples.

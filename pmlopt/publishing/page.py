@@ -54,8 +54,8 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
     )
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
         tells = what_outcomes_tell(*occurring(people, place, mechanism))
-        lines, warned = [str(tells[0])], ()
-        if not isinstance(made[place], Mechanism) and (worth := made[place].worth) is not None:
+        lines, warned = [str(tells[0])], tuple[str, ...]()
+        if (worth := getattr(made[place], "worth", None)) is not None:
             lines.append(f"Its {worth}.")
         if max(mechanism.matrix.shape) <= LARGEST_RANKED:  # where the rank is soon known
             found_of = estimable(mechanism)

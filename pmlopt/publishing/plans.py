@@ -186,7 +186,8 @@ class Plan:
                     f"release.{name}.privacy: a confidence set needs the exact counts, which are not "
                     "published: give epsilon and delta, which allow for the rounding, or exact_counts = true"
                 )
-            prior = (Prior.from_counts if self.exact_counts else Prior.from_weights)(counts)
+            make_prior = Prior.from_counts if self.exact_counts else Prior.from_weights
+            prior = make_prior(list(counts.values()), list(counts))
             context = Context(
                 {"labels": None, "prior": prior, **prior.context.given},
                 complete=False,
@@ -200,7 +201,7 @@ class Plan:
 
 
 def _marginal(people: Mapping[tuple[Label, ...], int], first: int, width: int) -> dict[Label, int]:
-    """Return the counts of the letters of some neighbouring columns, or of their tuples, in ascending order."""
+    """Return the counts of the letters of some neighbouring columns, or of their tuples, in order."""
     counts: Counter[Label] = Counter()
     for letters, number in people.items():
         own = letters[first : first + width]

@@ -133,7 +133,7 @@ def release(
     `report.md`) and `release.json`, which says what all releases leak together, under the joint law of the
     letters, which is written there too. `check` decides all of it again.
 
-    The joint law that is stated has the counts of people rounded (`rounding_step`), so that the folder holds no
+    The joint law that is stated has rounded counts of people (`rounding_step`), so that the folder holds no
     exact count; levels are under the stated law. Design mechanisms for it: `stated_prior`, or a plan.
 
     Args:
@@ -302,7 +302,7 @@ def _check_designed_for(
     columns: Iterable[tuple[str, ...]],
     exact: IntArray,
 ) -> None:
-    """Raise an error where a mechanism would publish the exact shares of its letters; see the check of one."""
+    """Raise an error where a mechanism would publish the exact shares of its letters."""
     rounded = round_counts(exact, rounding_step(int(exact.sum())))
     for place, (one, matrix, names) in enumerate(zip(made, matrices, columns, strict=True)):
         counts, stated = marginal(exact, place), marginal(rounded, place)
@@ -371,9 +371,7 @@ class ClearColumns:
         for group, counts in self._counts.items():
             counts.update(pairs_in(batch, self._places[group], letters))
 
-    def told(
-        self, mechanisms: Sequence[Mechanism], published: IntArray | None = None
-    ) -> tuple[InClear, ...]:
+    def told(self, mechanisms: Sequence[Mechanism], published: IntArray | None = None) -> tuple[InClear, ...]:
         """What the columns tell of the tuples of letters, each by itself and then all, alone and beside the
         release.
 
@@ -394,13 +392,14 @@ class ClearColumns:
                 beside = level_beside(joint, Mechanism(whole, joint.labels))
             by_itself = level_in_clear(joint)
             if published is not None:
-                by_itself, beside = round_level_up(by_itself), None if beside is None else round_level_up(beside)
+                by_itself = round_level_up(by_itself)
+                beside = None if beside is None else round_level_up(beside)
             found.append(InClear(names, len(joint.values), by_itself, beside))
         return tuple(found)
 
 
 def _under_stated_law(joint: Secret, exact: IntArray) -> Secret:
-    """Return the joint law whose letters have the rounded shares, and the columns in clear the law given each.
+    """Return the joint law with the rounded shares of letters, and the same columns in clear given each.
 
     Args:
         joint: of the columns in clear, and of the places of the letters that occur.

@@ -1,4 +1,4 @@
-"""The shares of letters that a release states: counts of people rounded, so that no exact count is published."""
+"""The shares of letters that a release states: rounded counts of people, so that no exact count is out."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ LEVEL_STEPS_PER_NAT = 20
 """Levels that are computed from the exact table of columns in clear are rounded up to so many steps a nat."""
 
 EXACT_PRIOR_ATOL = 1e-9
-"""Probabilities that differ by less are of the same counts: shares of fewer than 2^29 people differ by more."""
+"""Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more."""
 
 
 def rounding_step(people: int) -> int:
@@ -40,11 +40,11 @@ def rounding_step(people: int) -> int:
     """
     most = max(MIN_STEP, people // PEOPLE_PER_STEP_UNIT)
     power = 10 ** (len(str(most)) - 1)
-    return max(factor * power for factor in (1, 2, 5) if factor * power <= most)
+    return max(factor * int(power) for factor in (1, 2, 5) if factor * power <= most)
 
 
 def round_counts(counts: IntArray, step: int) -> IntArray:
-    """Return counts rounded to the nearest multiple of a step; one that is positive becomes at least the step.
+    """Return counts rounded to the nearest multiple of a step; a positive one becomes the step at least.
 
     Examples:
         >>> round_counts(np.array([0, 1, 14, 15, 126]), 10).tolist()
@@ -111,7 +111,7 @@ def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
         return Prior.from_counts(counts)
     numbers = np.array(list(counts.values()), dtype=np.int64)
     rounded = round_counts(numbers, rounding_step(int(numbers.sum())))
-    return Prior.from_weights(dict(zip(counts, rounded.tolist(), strict=True)))
+    return Prior.from_weights(rounded.tolist(), list(counts))
 
 
 def confidence_ball_around(prior: Prior, people: int, distance: float, step: int, delta: float) -> L1Ball:
@@ -160,5 +160,5 @@ def check_no_exact_prior(
         raise InputError(
             f"the mechanism of {name} was designed for the exact shares of these people, and its file states "
             "them: design it for pmlopt.publishing.stated_prior(counts) (at the shell: give --epsilon and "
-            "--utility in place of --mechanism), or publish exact counts by exact_counts=True (--exact-counts)"
+            "--utility in place of --mechanism), or publish exact counts: exact_counts=True (--exact-counts)"
         )
