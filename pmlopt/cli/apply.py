@@ -14,7 +14,7 @@ import numpy as np
 from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
 from pmlopt.cli.options import CLAIM_FAILS, PATH, TARGET, Arg, Json, Opt, command, main
-from pmlopt.cli.printing import echo_json, nats, number, print_table, say
+from pmlopt.cli.printing import echo_json, nats, number, print_table, say, say_worth
 from pmlopt.cli.reading import constraints_in, prior_in
 from pmlopt.core import files
 from pmlopt.core.arrays import places_of
@@ -154,7 +154,7 @@ def apply(
                 folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, executor=executor,
                 progress=progress, about=_about(chosen, held),
             )  # fmt: skip
-        _say_done(done, data, output)
+        _say_done(done, data, output, held)
         return
     if workers != Workers():
         raise InputError("--workers and --scheduler are for a folder of files: leave them out")
@@ -177,7 +177,7 @@ def apply(
             table, releases, target, keep=kept, drop_missing=dropping, seed=seed, watch=watch,
             released=released,
         )  # fmt: skip
-    _say_done(done, data, output)
+    _say_done(done, data, output, held)
     if assess and kept and done.rows:
         told = clear.told([releases[0].mechanism])
         rows = [(one.columns[0] if len(one.columns) == 1 else "all of them", *one.row(nats)) for one in told]
@@ -231,10 +231,12 @@ def apply_orbits(
     say(f"{len(letters)} rows written to {output}")
 
 
-def _say_done(done: Applied, data: Path, output: Path) -> None:
+def _say_done(done: Applied, data: Path, output: Path, held: Sequence[Any]) -> None:
     if done.dropped:
         say(f"{data}: {done.dropped} rows with a missing cell are left out", err=True)
     say(f"{done.rows} rows written to {output}")
+    for one in held:
+        say_worth(one)
 
 
 @command(main)

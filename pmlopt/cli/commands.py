@@ -76,7 +76,7 @@ def report_command(
 
     It says about what, for whom, and what FILE (.json, .npz) does not promise. It has the leakage of each
     outcome, the utility beside that of releasing nothing, everything, or by randomized response, and how to
-    check all of it.
+    check all of it. The folder of a release is sealed by its digests: for a FILE in one, give -o elsewhere.
     """
     from pmlopt.verification import write_report
 
@@ -390,7 +390,8 @@ def audit(
         most = {"at most, after any processing": lambda one: nats(one.bound)}
         print_results(curve, {"delta": lambda one: f"{one.certificate.delta:g}"} | most, seconds=False)
         if claim is not None:
-            _print_verdict(claim, claimed, bool(holds), exact)
+            # divided by their sums, rows add up to one but for the last digit of floats
+            _print_verdict(claim, claimed, bool(holds), exact or normalise)
             if not holds:
                 say(f"By name: {violation(prior, claim, mechanism)}.")
     if holds and output is not None:

@@ -84,33 +84,26 @@ def estimate_command(
 
     They are those of the inputs of MECHANISM, from the outputs that it released. Of several columns, each
     released through a MECHANISM of its own, and of those that were left clear it is their cross table.
+    MECHANISM may be the folder of a release, which says where its data are; --column then chooses of several.
     """
-    from pmlopt.data.mechanism import Mechanism
-    from pmlopt.data.tables.labelled import Labelled
     from pmlopt.releases import compose_attributes
     from pmlopt.releases.estimation import estimate
 
-    if (counts_file is None) == (data is None) or (data is None) != (not columns):
-        raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
-    parts = [Mechanism.load(file) for file in mechanism_files]
-    if len(parts) > 1 and data is not None and len(columns) != len(parts):
-        raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
-    if (by or weight) and data is None:
-        raise InputError("--by and --weight name columns of the data: give --data FILE")
-    named = [*columns, *by, *([weight] if weight else [])]
-    seen = {} if data is None else form.tuple_counts(data, named, missing)
-    for place, name in enumerate(by, len(columns)):
-        values = tuple(dict.fromkeys(key[place] for key in seen))
-        if len(values) > MOST_VALUES:
-            raise InputError(
-                f"the column {name!r} has {len(values)} values: a table by them has too many cells"
-            )
-        parts.append(Mechanism(np.eye(len(values)), values, values))
-    mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
-    sample: dict[str, Any] = {"counts": counts_file}
-    if data is not None:
-        counted = Labelled(list(seen.values()), (_labels(seen),), str(data), text=True)
-        sample = _weighed(seen, mechanism, data) if weight else {"counts": counted}
+    folder = mechanism_files[0] if len(mechanism_files) == 1 and mechanism_files[0].is_dir() else None
+    given = (counts_file, data, by, weight)
+    if folder is not None:
+        parts, sample = _released_in(folder, columns, any(given))
+        mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
+    else:
+        if (counts_file is None) == (data is None) or (data is None) != (not columns):
+            raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
+        if (by or weight) and data is None:
+            raise InputError("--by and --weight name columns of the data: give --data FILE")
+        named = [*columns, *by, *([weight] if weight else [])]
+        seen = {} if data is None else form.tuple_counts(data, named, missing)
+        parts = _parts(mechanism_files, columns if data else (), by, seen)
+        mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
+        sample = {"counts": counts_file} if data is None else _sample(seen, mechanism, data, bool(weight))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # what is printed says it
         found = estimate(
@@ -120,8 +113,53 @@ def estimate_command(
     if posterior is None:
         _show(found, _independence(parts, found), as_json)
     else:
-        known = prior_in(mechanism_files[0]) if len(mechanism_files) == 1 else None
+        known = None if folder or len(mechanism_files) > 1 else prior_in(mechanism_files[0])
         _show_posterior(found, known, posterior, as_json)
+
+
+def _released_in(
+    folder: Path, columns: Sequence[str], more: bool
+) -> tuple[Sequence[Mechanism], dict[str, Any]]:
+    """Return the mechanisms of a release, and the counts of its outputs as `estimate` takes them."""
+    from pmlopt.publishing.estimating import read_outcomes
+
+    if more:
+        raise InputError(f"{folder} has its data: leave out --counts, --data, --by and --weight")
+    parts, observed = read_outcomes(folder, columns)
+    return parts, {"counts": dict(zip(_labels(observed), observed.values(), strict=True))}
+
+
+def _parts(
+    mechanism_files: Sequence[Path],
+    columns: Sequence[str],
+    by: Sequence[str],
+    seen: Mapping[tuple[Label, ...], int],
+) -> list[Mechanism]:
+    """Return the mechanism of each column: those of files, and one that changes nothing of each in clear."""
+    from pmlopt.data.mechanism import Mechanism
+
+    parts = [Mechanism.load(file) for file in mechanism_files]
+    if len(parts) > 1 and columns and len(columns) != len(parts):
+        raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
+    for place, name in enumerate(by, len(columns)):
+        values = tuple(dict.fromkeys(key[place] for key in seen))
+        if len(values) > MOST_VALUES:
+            raise InputError(
+                f"the column {name!r} has {len(values)} values: a table by them has too many cells"
+            )
+        parts.append(Mechanism(np.eye(len(values)), values, values))
+    return parts
+
+
+def _sample(
+    seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, data: Path, weighed: bool
+) -> dict[str, Any]:
+    """Return the counts of outputs in a data file, or the weighed outputs, as `estimate` takes them."""
+    from pmlopt.data.tables.labelled import Labelled
+
+    if weighed:
+        return _weighed(seen, mechanism, data)
+    return {"counts": Labelled(list(seen.values()), (_labels(seen),), str(data), text=True)}
 
 
 def _show_posterior(found: Estimate, prior: Prior | None, worth: float, as_json: bool) -> None:

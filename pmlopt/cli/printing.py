@@ -78,6 +78,7 @@ def solved_from_largest(
 
 def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str]]) -> None:
     """Print what a result claims, how it was found, and its matrix where it fits."""
+    from pmlopt.measures.estimable import rank_warnings
     from pmlopt.measures.outcomes import MOST_TOLD
     from pmlopt.programs.design_program import DesignCertificate
     from pmlopt.programs.reports.pages import warnings_of
@@ -102,6 +103,8 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
     if isinstance(certificate, DesignCertificate):
         for line in warnings_of(certificate.prior, certificate.privacy, result.tells):
             say(f"Warning: {line}")
+        for line in () if by_orbits(result.mechanism) else rank_warnings(result.mechanism):
+            say(f"Warning: {line}.")
         if certificate.flat:
             say("The utility is the same whatever is released: there is nothing to design.")
     if certificate.kind == "record-leakage":
@@ -115,9 +118,30 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
         print_matrix(result.mechanism)
 
 
+def say_worth(made: Any) -> None:
+    """Print what a result is worth compared with releasing nothing and everything, and what it leaves out.
+
+    Args:
+        made: a result, or a mechanism, of which only the rank is known.
+    """
+    from pmlopt.measures.estimable import rank_warnings
+
+    if (worth := getattr(made, "worth", None)) is not None:
+        say(f"Its {worth}.")
+    mechanism = getattr(made, "mechanism", made)
+    for line in () if by_orbits(mechanism) else rank_warnings(mechanism):
+        say(f"Warning: {line}.", err=True)
+
+
+def by_orbits(mechanism: Any) -> bool:
+    """Return whether a mechanism is stored by orbits, so that its rank is not computed."""
+    from pmlopt.data.symmetry import OrbitMechanism
+
+    return isinstance(mechanism, OrbitMechanism)
+
+
 def _proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
     """What the certificate claims; of a design also what others reach, and what can be estimated."""
-    from pmlopt.data.symmetry import OrbitMechanism
     from pmlopt.measures.estimable import LARGEST_RANKED
     from pmlopt.programs.design_program import RequirementCertificate
 
@@ -136,8 +160,9 @@ def _proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
         stated = ", ".join(f"{number(limit)}-{words[name]}" for name, limit in limits.items())
         rows.append(("promised", f"{stated} {certificate.privacy.scope}"))
     rows.append(("level proved", proved))
-    by_orbits = isinstance(result.mechanism, OrbitMechanism)
-    if not by_orbits and max(result.mechanism.matrix.shape) <= LARGEST_RANKED:  # small enough for its rank
+    if (
+        not by_orbits(result.mechanism) and max(result.mechanism.matrix.shape) <= LARGEST_RANKED
+    ):  # small enough for its rank
         rows.append(("can be estimated", str(result.estimable)))
     return rows
 

@@ -51,6 +51,7 @@ class OneRelease:
     ] = None
     keep: Annotated[tuple[str, ...], Opt("A column that stays, in clear. Give it once for each.")] = ()
     drop: Annotated[tuple[str, ...], Opt("A column that is not released. Give it once for each.")] = ()
+    drop_all: Annotated[bool, Opt("No other column is released.")] = False
     total: Annotated[
         float | None,
         Opt("The largest level of all that leaves, in clear too, in nats: above it nothing is written."),
@@ -61,8 +62,8 @@ class OneRelease:
     )] = None  # fmt: skip
     who: Who = None
 
-    def plan(self) -> Plan:
-        """The plan of one release."""
+    def plan(self, data: Path, form: DataOptions) -> Plan:
+        """The plan of one release; of all columns of the data where all others are dropped."""
         from pmlopt.publishing import Plan
 
         if not self.columns:
@@ -73,7 +74,13 @@ class OneRelease:
             table["mechanism"] = str(self.mechanism_file)
         named = {"+".join(self.columns): {**table, "columns": list(self.columns)}}
         ledger = None if self.ledger_file is None else str(self.ledger_file)
-        return Plan(named, self.keep, self.drop, self.total, ledger=ledger, who=self.who)
+        dropped = self.drop
+        if self.drop_all:
+            if self.drop:
+                raise InputError("--drop and --drop-all both say which columns go: give one")
+            with form.open(data) as rows:
+                dropped = tuple(name for name in rows.names if name not in (*self.columns, *self.keep))
+        return Plan(named, self.keep, dropped, self.total, ledger=ledger, who=self.who)
 
 
 @command(main, "release", extra=(imports,))
@@ -86,6 +93,11 @@ def release_command(
         Path | None, Opt("A plan file (TOML): how each column is released.", "--plan")
     ] = None,
     output: Annotated[Path | None, Opt("The folder to make.", "-o/--output")] = None,
+    issuer: Annotated[str | None, Opt("Who answers for the release, named in the report to sign.")] = None,
+    exact_counts: Annotated[
+        bool,
+        Opt("Publish the exact number of people with each value; else counts are rounded to tens or more."),
+    ] = False,
     dry_run: Annotated[bool, Opt("Say what the release would tell, and write nothing.")] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
@@ -94,9 +106,10 @@ def release_command(
     """Release columns of DATA, with a report to sign.
 
     DATA is a CSV, Parquet or Arrow file, or a folder of Parquet files, which --workers release side by side.
-    Every column is named once: as released, by --keep or by --drop. Before anything is drawn it is said what
-    each outcome tells, and what all releases leak together. Then the folder is made, whole or not at all: the
-    released file, the mechanisms with their certificates, a report, and release.json. Exits with 1, and
+    Every column is named once: as released, by --keep or by --drop, or --drop-all drops the rest. Before
+    anything is drawn it is said what each outcome tells, and what all releases leak together. Then the folder
+    is made, whole or not at all: the released file, the mechanisms with their certificates, a report to sign,
+    and release.json, with counts of people rounded unless --exact-counts is given. Exits with 1, and
     writes nothing, when --total would be exceeded.
     """
     from pmlopt.core.records import plain
@@ -104,11 +117,12 @@ def release_command(
 
     _check_target(data, output, dry_run)
     if plan_file is None:
-        plan = one.plan()
+        plan = one.plan(data, form)
     elif one != OneRelease():
         raise InputError("--plan says all of it: leave out --column, --keep, --drop, --total and the like")
     else:
         plan = read_plan(plan_file)
+    plan = plan.with_options(issuer=issuer, exact_counts=exact_counts or None)
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
     if ledger is not None and output is not None and _was_interrupted(ledger, output):
         return
@@ -118,10 +132,12 @@ def release_command(
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
             law=None if plan.law is None else plan.folder / plan.law,
-            ledger=ledger, who=plan.who,
+            ledger=ledger, who=plan.who, issuer=plan.issuer, exact_counts=plan.exact_counts,
             drop_missing=missing == "drop", form=form.form,
         )  # fmt: skip
     told = draft.planned
+    if told.step == 1:
+        say("warning: the exact number of people with each value is published (exact counts)", err=True)
     if not as_json:
         _print(told, draft)
     elif output is None or told.exceeds:
@@ -199,8 +215,8 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
     """Check a release from its FOLDER alone.
 
     Decides every claim again: digests, the certificate of each mechanism, the levels, the labels, and whether
-    the released file can have come from the mechanisms. Exits with 1 when a claim fails, and with 0 where a
-    part cannot be checked from the folder, which is said.
+    the released file can have come from the mechanisms. Exits with 1 when a claim fails or a file is missing,
+    and with 3 where a part cannot be checked from the folder, which is said.
     """
     from pmlopt.publishing import check
 
@@ -214,7 +230,7 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
         )
         partly = "What can be checked from the folder holds; a part cannot be checked from it."
         say({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
-    sys.exit(CLAIM_FAILS if verdict.holds is False else 0)
+    sys.exit({True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}[verdict.holds])
 
 
 @command(main, "example")
@@ -290,6 +306,11 @@ def explore_command(
             found = _of_columns(asked, (utility_name, minimise), total, epsilons, options)
         else:
             found = _of_prior(asked, (utility_name, minimise), epsilons, beside, options)
+            if asked.prior().counts is not None:
+                say(
+                    "warning: the page has the exact counts of the prior: it is for those who see the data",
+                    err=True,
+                )
         found.save(output)
     for line in found.failures:
         say(line, err=True)

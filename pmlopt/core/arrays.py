@@ -239,6 +239,8 @@ def said(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
         ("a, '' and 3", '0, 1, 2, 3, 4 and 4 others', 'x or y')
     """
     every = list(labels)
+    if not every:
+        return "none"
     parts = [shown(str(label)) if str(label) else "''" for label in every]
     left = len(parts) - most
     parts = parts if left <= 0 else [*parts[:most], "1 other" if left == 1 else f"{left} others"]
@@ -428,11 +430,17 @@ def counts_at(
         [[3, 0], [0, 2]]
     """
     found: NDArray[Any] = np.zeros([len(side) for side in sides], dtype=kind)
-    for labels, count in counted:
+    rows = list(counted)
+    for labels, _ in rows:
         if not isinstance(labels, tuple) or len(labels) != len(sides):
             raise error(f"{what}: {labels!r} is no tuple of {len(sides)} labels")
-        places = [places_of([one], side, what, error)[0] for one, side in zip(labels, sides, strict=True)]
-        found[tuple(places)] += count
+    # one look-up table for each side: it has an entry for each of its labels
+    places = [places_of([labels[k] for labels, _ in rows], side, what, error) for k, side in enumerate(sides)]
+    np.add.at(
+        found,
+        tuple(np.array(side, dtype=np.int64) for side in places),
+        np.array([count for _, count in rows], dtype=kind),
+    )
     return found
 
 

@@ -52,6 +52,23 @@ class Estimable:
         )
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """A warning where frequencies of single letters cannot be estimated, for the rank is too low.
+
+        Examples:
+            >>> estimable([[0.8, 0.2], [0.8, 0.2], [0.1, 0.9]]).warnings[0][:67]
+            '3 values become 2 outputs; the frequencies of 2 of them cannot be e'
+        """
+        size, lost = len(self.mechanism.inputs), len(self.mechanism.inputs) - len(self.letters)
+        if self.rank == size or not lost:
+            return ()
+        outputs = len(self.mechanism.outputs) - len(self.never)
+        become = f"{size} values become {outputs} output{'s' * (outputs != 1)}"
+        become += f" of rank {self.rank}" if self.rank < min(size, outputs) else ""
+        which = "frequencies" if lost == size else f"the frequencies of {lost} of them"
+        return (f"{become}; {which} cannot be estimated: choose mutual-information or estimation-error",)
+
+    @cached_property
     def range(self) -> FloatArray:
         """(N, rank) an orthonormal basis of the columns of the mechanism."""
         return self._factors[0]
@@ -117,6 +134,18 @@ def estimable(mechanism: MechanismLike) -> Estimable:
         letters=tuple(label for label, kept in zip(m.inputs, inside, strict=True) if kept),
         never=tuple(label for label, occurs in zip(m.outputs, m.support, strict=True) if not occurs),
     )
+
+
+def rank_warnings(mechanism: Mechanism) -> tuple[str, ...]:
+    """Return a warning where frequencies of letters cannot be estimated; none for matrices too large to rank.
+
+    Examples:
+        >>> rank_warnings(Mechanism([[0.5, 0.5], [0.5, 0.5]]))[0][:28]
+        '2 values become 2 outputs of'
+    """
+    if max(mechanism.matrix.shape) > LARGEST_RANKED:
+        return ()
+    return estimable(mechanism).warnings
 
 
 def _echelon(rows: FloatArray) -> FloatArray:

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, Label, counts_at, label_key, said
+from pmlopt.core.arrays import FloatArray, IntArray, Label, counts_at, label_key, said
 from pmlopt.core.loaded_later import special
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.tables.counting import tuples_of, with_letter
 from pmlopt.data.tables.reading import Table, column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
@@ -35,6 +36,8 @@ from pmlopt.publishing.folder import (
     joint_levels,
 )
 from pmlopt.publishing.page import pages
+from pmlopt.publishing.signing import is_date
+from pmlopt.publishing.stated_law import max_changes, rounding_step, share_distance
 from pmlopt.releases.attributes import through
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import check_size
@@ -85,6 +88,7 @@ def fit_of_release(
     observed: Mapping[tuple[Label, ...], int],
     *,
     same_people: bool,
+    distance: float = 0.0,
 ) -> Fit:
     """Test whether rows can have been drawn by mechanisms, each row by itself.
 
@@ -99,6 +103,8 @@ def fit_of_release(
         law: (N_1, ..., N_k) the joint law of the letters.
         observed: how many rows have each outcome, by the labels of the outputs.
         same_people: whether the law is that of the rows' own letters, and not of a population.
+        distance: with it, a bound on the total variation distance between the law and the exact shares of the
+            rows' letters, where the law is rounded.
 
     Raises:
         InputError: there is no row, or the law has another shape.
@@ -128,19 +134,38 @@ def fit_of_release(
         tuple(one.outputs[k] for one, k in zip(mechanisms, place, strict=True))
         for place in np.argwhere((counts > 0) & (expected <= 0)).tolist()
     )
-    raw_p_value, detectable = _against_raw_rows(mechanisms, law, expected, counts, same_people)
-    return Fit(rows, impossible, _frequencies(counts, expected, rows), raw_p_value, detectable)
+    raw_p_value, detectable = _against_raw_rows(mechanisms, law, expected, counts, same_people, distance)
+    lower, upper = _bounds_of_outcomes(matrices, expected, distance)
+    return Fit(rows, impossible, _frequencies(counts, lower, upper, rows), raw_p_value, detectable)
 
 
-def _frequencies(counts: FloatArray, expected: FloatArray, rows: int) -> float:
+def _bounds_of_outcomes(
+    matrices: Sequence[FloatArray], expected: FloatArray, distance: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return bounds on the probability of each outcome under all laws within a total variation distance.
+
+    Moving a mass t of letters changes the mean of `P(y | x)` by t (max - min) at most, and never beyond its
+    largest and smallest value.
+    """
+    most, least = np.ones(()), np.ones(())
+    for matrix in matrices:
+        most = np.multiply.outer(most, matrix.max(axis=0))
+        least = np.multiply.outer(least, matrix.min(axis=0))
+    change = distance * (most - least)
+    return np.maximum(expected - change, least), np.minimum(expected + change, most)
+
+
+def _frequencies(counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int) -> float:
     """A bound on the p-value of the count that is least likely, of all outcomes and to both sides.
 
     A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
-    most `exp(-rows KL(count / rows || q))` to either side [boucheron2013concentration, Section 2.2].
+    most `exp(-rows KL(count / rows || q))` to either side [boucheron2013concentration, Section 2.2]. Of the
+    means between the bounds the nearest one counts.
     """
-    share, law = counts / rows, np.minimum(expected, 1.0)
+    share = counts / rows
+    law = np.minimum(np.clip(share, lower, upper), 1.0)
     exponent = rows * (special.rel_entr(share, law) + special.rel_entr(1 - share, 1 - law))
-    cells = int(((expected > 0) | (counts > 0)).sum())
+    cells = int(((upper > 0) | (counts > 0)).sum())
     return min(1.0, 2 * cells * math.exp(-float(exponent.max())))
 
 
@@ -150,6 +175,7 @@ def _against_raw_rows(
     expected: FloatArray,
     counts: FloatArray,
     same_people: bool,
+    distance: float,
 ) -> tuple[float | None, float | None]:
     """The p-value against copied rows, and the share of them that would be found."""
     raw = _spelled(mechanisms, law)
@@ -158,19 +184,25 @@ def _against_raw_rows(
         return None, None
     weights = np.where(possible, raw / np.where(possible, expected, 1.0) - 1.0, 0.0)
     mean, rows = float((expected * weights).sum()), float(counts.sum())
+    offset = 0.0  # of the mean of the weight, for the law is rounded
     if same_people:
-        means = through(weights, [one.matrix.T for one in mechanisms])  # of the weight, given the letters
-        spread, largest = float((law * means**2).sum()), float(weights.max() - means[law > 0].min())
+        transposed = [one.matrix.T for one in mechanisms]
+        means = through(weights, transposed)  # of the weight, given the letters
+        own = np.maximum(through(weights**2, transposed) - means**2, 0.0)  # its variance, given the letters
+        occurring = law > 0
+        offset = rows * distance * float(np.ptp(means[occurring]))
+        largest = float(weights.max() - means[occurring].min())
+        variance = rows * float((law * own).sum() + distance * own[occurring].max())
     else:
-        spread, largest = mean**2, float(weights.max()) - mean
-    variance = rows * max(float((expected * weights**2).sum()) - spread, 0.0)
-    drawn = float((counts * weights).sum()) - rows * mean
+        largest = float(weights.max()) - mean
+        variance = rows * max(float((expected * weights**2).sum()) - mean**2, 0.0)
+    drawn = float((counts * weights).sum()) - rows * mean - offset
     shift = float((raw * weights).sum()) - mean
     p_value = _bennett(drawn, variance, largest)
     if shift <= 0:
         return p_value, None
     refused = smallest_holding(lambda t: _bennett(t, variance, largest) <= FALSE_ALARMS, math.sqrt(variance))
-    share = (refused + _POWER_QUANTILE * math.sqrt(variance)) / (rows * shift)
+    share = (refused + 2 * offset + _POWER_QUANTILE * math.sqrt(variance)) / (rows * shift)
     return p_value, share if share <= 1 else None
 
 
@@ -240,27 +272,48 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
     place = place.resolve()
     _regular(place, DESCRIPTION)
     described = ReleaseFile.read(place)
-    made = [load(_regular(place, part.mechanism)) for part in described.parts]
-    return Verdict(
-        "release",
-        f"claims that all releases together leak at most {described.together:.6g} nats, under the shares "
-        "that the releaser states",
-        tuple(_claims(place, described, made)),
+    if described.date and not is_date(described.date):
+        raise FileFormatError(f"{folder}: the date {described.date!r:.40} is none: it must be YYYY-MM-DD")
+    return Verdict("release", _statement(described), tuple(_claims(place, described)))
+
+
+def _statement(described: ReleaseFile) -> str:
+    """Return what the release claims: the level with what stays in clear first, where something does."""
+    scope = "under the shares that the releaser states"
+    if not described.kept:
+        return f"claims that all releases together leak at most {described.together:.6g} nats, {scope}"
+    without = f"without them {described.together:.6g} nats"
+    if described.everything is None:
+        return f"claims no level with the columns that stay in clear, and {without}, {scope}"
+    return (
+        f"claims that all releases together, with the columns that stay in clear, leak at most "
+        f"{described.everything:.6g} nats, and {without}, {scope}"
     )
 
 
-def _claims(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Iterator[Claim]:
-    mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
+def _claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
     yield _files(place, described)
-    for part, one in zip(described.parts, made, strict=True):
+    made: list[Mechanism | Result[Any]] = []
+    for part in described.parts:
+        path = own_file(place, part.mechanism)
+        if path is None:
+            yield Claim(part.mechanism, False, BYTES, "is missing")
+            continue
+        one = listed_mechanism(load(path), part.mechanism)
+        made.append(one)
         if isinstance(one, Mechanism):
             text = "is a matrix without a certificate: it claims nothing by itself"
             yield Claim(part.mechanism, None, FLOATS, text)
             continue
-        verdict = verify_file(place / part.mechanism)
+        verdict = verify_file(path)
         failed = "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)
         yield Claim(part.mechanism, verdict.holds, FLOATS, failed or verdict.statement)
-    yield from _levels(described, mechanisms)
+    if len(made) < len(described.parts):
+        yield Claim("level together", None, FLOATS, "cannot be computed without the missing mechanisms")
+        return
+    mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
+    people = described.counts(mechanisms)
+    yield from _levels(described, people, mechanisms)
     yield _report(place, described, made)
     draws = described.random == SYSTEM
     text = f"drawn from {described.random}, says the releaser{'' if draws else ': a seed undoes the noise'}"
@@ -268,26 +321,84 @@ def _claims(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Resu
     releases = [
         ColumnRelease(one, part.columns) for one, part in zip(mechanisms, described.parts, strict=True)
     ]
-    yield from _file(place, described, releases)
+    yield from _file(place, described, people, releases)
     if described.kept:
-        covered = {*((name,) for name in described.kept), described.kept} <= {
-            one.columns for one in described.in_clear
-        }
-        text = "what the columns in clear tell needs the data: it is not checked"
-        yield Claim("in clear", None if covered else False, FLOATS,
-                    text if covered else "what some columns in clear tell is not said")  # fmt: skip
+        yield _in_clear(described)
+
+
+def _in_clear(described: ReleaseFile) -> Claim:
+    """Return what can be said of the levels of columns in clear, which need the data."""
+    covered = {*((name,) for name in described.kept), described.kept}
+    if not covered <= {one.columns for one in described.in_clear}:
+        return Claim("in clear", False, FLOATS, "what some columns in clear tell is not said")
+    least = described.together - level_rounding(described.together)
+    for one in described.in_clear:
+        if one.alone < 0 or (one.with_release is not None and one.with_release < max(one.alone, least)):
+            text = f"{said(one.columns)} with the release cannot tell less than one of them does"
+            return Claim("in clear", False, FLOATS, text)
+    return Claim("in clear", None, FLOATS, "what the columns in clear tell needs the data: it is not checked")
 
 
 def _report(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Claim:
-    """That the report says what follows from the description and the mechanisms."""
+    """That the report says what follows from the description and the mechanisms.
+
+    It is rendered anew whatever version it names: a word of the folder turns no check off.
+    """
     from pmlopt import __version__
 
-    written = [files.read_bytes(_regular(place, name)) for name in REPORTS]
-    if written == list(pages(described, made)):
+    found = [own_file(place, name) for name in REPORTS]
+    missing = [name for name, path in zip(REPORTS, found, strict=True) if path is None]
+    if missing:
+        return Claim("report", False, BYTES, f"{said(missing)}: missing")
+    if [files.read_bytes(path) for path in found if path is not None] == list(pages(described, made)):
         return Claim("report", True, BYTES, "says what follows from the rest")
+    text = "says something else than what follows from the rest"
     if described.version != __version__:
-        return Claim("report", None, BYTES, f"was written by version {described.version}: not checked")
-    return Claim("report", False, BYTES, "says something else than what follows from the rest")
+        text += f", as version {__version__} writes it: it names version {described.version!r:.40}"
+    return Claim("report", False, BYTES, text)
+
+
+def released_data(folder: Path, described: ReleaseFile) -> Path | None:
+    """Return the released file, or the folder of the released files; None where nothing is there.
+
+    Raises:
+        FileFormatError: the name leads out of the folder, or to something else.
+    """
+    data = folder / described.data
+    if described.data == RELEASED and not data.is_symlink() and data.is_dir():
+        return data
+    return own_file(folder, described.data)
+
+
+def listed_mechanism(found: Any, name: str) -> Mechanism | Result[Any]:
+    """Return what a file of a mechanism holds, where that is a mechanism on letters that are listed.
+
+    Raises:
+        FileFormatError: it is something else, such as a ledger.
+    """
+    mechanism = found if isinstance(found, Mechanism) else getattr(found, "mechanism", None)
+    if not isinstance(mechanism, Mechanism) or isinstance(mechanism, OrbitMechanism):
+        raise FileFormatError(f"{name}: holds no mechanism on letters that are listed")
+    return found  # type: ignore[no-any-return]
+
+
+def own_file(folder: Path, name: str) -> Path | None:
+    """Return a file of the folder itself; None where nothing is there.
+
+    Raises:
+        FileFormatError: the name leads out of the folder, or to something that is no file.
+    """
+    try:
+        path = folder / name
+        if (
+            path.parent.resolve().is_relative_to(folder)
+            and ".." not in path.parts
+            and not os.path.lexists(path)
+        ):
+            return None
+    except (OSError, ValueError, RuntimeError):
+        pass  # said below
+    return _regular(folder, name)
 
 
 def _regular(folder: Path, name: str) -> Path:
@@ -321,8 +432,8 @@ def _files(place: Path, described: ReleaseFile) -> Claim:
     )
 
 
-def _levels(described: ReleaseFile, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
-    levels = joint_levels(described.counts(mechanisms), mechanisms)
+def _levels(described: ReleaseFile, people: IntArray, mechanisms: Sequence[Mechanism]) -> Iterator[Claim]:
+    levels = joint_levels(people, mechanisms)
     for part, alone, each in zip(described.parts, levels.alone, levels.each, strict=True):
         name = " and ".join(part.columns)
         yield _at_most(f"level of {name} by itself", part.alone, alone)
@@ -341,14 +452,16 @@ def _at_most(name: str, claimed: float, found: float) -> Claim:
     return Claim(name, bool(holds), FLOATS, text, claimed, found)
 
 
-def _file(place: Path, described: ReleaseFile, releases: Sequence[ColumnRelease]) -> Iterator[Claim]:
+def _file(
+    place: Path, described: ReleaseFile, people: IntArray, releases: Sequence[ColumnRelease]
+) -> Iterator[Claim]:
     """What is claimed of the released file."""
     written = [name for one in releases for name, _ in one.released]
-    form = CsvForm(described.delimiter, "utf-8")
-    data = place / described.data
-    if described.data != RELEASED or data.is_symlink() or not data.is_dir():
-        data = _regular(place, described.data)
-    with open_table(data, form) as table:
+    data = released_data(place, described)
+    if data is None:
+        yield Claim("columns", False, BYTES, f"{described.data!r:.80} is missing")
+        return
+    with open_table(data, CsvForm(described.delimiter, "utf-8")) as table:
         told = sorted([*written, *described.kept])
         extra = sorted(set(table.names) ^ set(told)) or (table.names if sorted(table.names) != told else [])
         text = (
@@ -359,17 +472,37 @@ def _file(place: Path, described: ReleaseFile, releases: Sequence[ColumnRelease]
             return
         places = [column_place(table.names, name, table.where) for name in written]
         try:
-            observed, rows = _outcomes(table, places, releases)
+            observed, rows = count_outcomes(table, places, releases)
         except InputError as error:
             yield Claim("labels", False, BYTES, str(error))
             return
-    mechanisms = [one.mechanism for one in releases]
-    people = described.counts(mechanisms)
-    agree = rows == described.rows and (not described.same_people or rows == people.sum())
-    text = f"{rows:,} rows, {described.rows:,} claimed, and the letters of {people.sum():,} people"
-    yield Claim("rows", bool(agree), BYTES, text)
-    fit = fit_of_release(mechanisms, people / people.sum(), observed, same_people=described.same_people)
+    yield _rows(described, people, rows)
+    distance = share_distance(people, described.step, rows) if described.same_people else 0.0
+    fit = fit_of_release(
+        [one.mechanism for one in releases],
+        people / people.sum(),
+        observed,
+        same_people=described.same_people,
+        distance=distance,
+    )
     yield from fit_claims(fit, described.same_people)
+
+
+def _rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
+    """Decide whether the file has the rows that are claimed, and the stated people can be those of the rows.
+
+    The step of rounded counts must be the one that follows from the number of rows, for a larger one would
+    excuse shares that the rows do not have.
+    """
+    stated = int(people.sum())
+    agree = rows == described.rows
+    whose = f"the letters of {stated:,} people"
+    if described.step > 1:
+        whose += f", rounded to steps of {described.step}"
+    if described.same_people:
+        agree &= described.step in (1, rounding_step(rows))
+        agree &= abs(rows - stated) <= int(max_changes(people, described.step).sum())
+    return Claim("rows", bool(agree), BYTES, f"{rows:,} rows, {described.rows:,} claimed, and {whose}")
 
 
 def fit_claims(fit: Fit, same_people: bool) -> Iterator[Claim]:
@@ -401,7 +534,7 @@ def _bound(p_value: float) -> str:
     return "1" if p_value >= 1 else f"at most {p_value:.3g}"
 
 
-def _outcomes(
+def count_outcomes(
     table: Table, places: Sequence[int], releases: Sequence[ColumnRelease]
 ) -> tuple[dict[tuple[Label, ...], int], int]:
     """How often each outcome occurs in a released file, and the number of rows.
@@ -413,12 +546,12 @@ def _outcomes(
     for batch in table.batches():
         values, codes = tuples_of(batch, places)
         counts.update(dict(zip(values, np.bincount(codes, minlength=len(values)).tolist(), strict=True)))
-    known = [_outputs(one) for one in releases]
+    known = [(one, len(one.released), _outputs(one)) for one in releases]
     observed: Counter[tuple[Label, ...]] = Counter()
     for value, number in counts.items():
         cells, outcome = list(with_letter(value)), []
-        for release, outputs in zip(releases, known, strict=True):
-            own = tuple(cells[: len(release.released)])
+        for release, width, outputs in known:
+            own = tuple(cells[:width])
             del cells[: len(own)]
             if (found := outputs.get(label_key(own), outputs.get(tuple(map(str, own))))) is None:
                 raise InputError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import shutil
@@ -9,7 +10,7 @@ import stat
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
 
@@ -25,11 +26,15 @@ from pmlopt.errors import FileFormatError
 from pmlopt.releases.attributes import AttributeLevels, attribute_levels, marginal
 from pmlopt.releases.joint import check_size
 
-FORMAT = "pmlopt release 1"
+FORMAT = "pmlopt release 2"
+OLDER: Mapping[str, Mapping[str, object]] = {
+    "pmlopt release 1": {"step": 1, "date": "", "issuer": ""},
+}
+"""Older formats that are read, with what they did not say: counts were exact, and nobody signed."""
 MOST_PEOPLE = 2**53
 """Whole numbers up to here are floats, too."""
 People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]
-DESCRIPTION = "release.json"
+DESCRIPTION = files.SEALED_BY
 MECHANISMS = "mechanisms"
 RELEASED = "released"
 """The folder of the released files, or, with an ending, the one file."""
@@ -96,8 +101,11 @@ class ReleaseFile:
         kept, dropped: the columns that stay in clear, and those that are not released.
         in_clear: what the kept columns tell.
         same_people: whether the law is that of the released rows' own letters.
+        step: the counts of people are rounded to multiples of it; 1 where they are exact.
         letters: the tuples of letters, one for each part, that occur.
-        people: how many people have each.
+        people: how many people have each, rounded.
+        date: of the release, as YYYY-MM-DD; empty where none is stated.
+        issuer: who answers for it, in the releaser's words.
         digests: the SHA-256 of each other file of the folder by its name.
     """
 
@@ -116,17 +124,28 @@ class ReleaseFile:
     dropped: tuple[str, ...]
     in_clear: tuple[InClear, ...]
     same_people: bool
+    step: People
     letters: tuple[tuple[Label, ...], ...]
     people: tuple[People, ...]
+    date: str
+    issuer: str
     digests: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        if self.format != FORMAT:
+        if self.format != FORMAT and self.format not in OLDER:
             raise FileFormatError(f"the format is {self.format!r}: this version of pmlopt reads {FORMAT!r}")
         if len(self.letters) != len(self.people) or not self.parts or not self.people:
             raise FileFormatError("there must be a part, and tuples of letters with a count for each")
         if len(set(map(label_key, self.letters))) < len(self.letters) or sum(self.people) > MOST_PEOPLE:
             raise FileFormatError("a tuple of letters stands twice, or there are more than 2^53 people")
+        if any(len(letters) != len(self.parts) for letters in self.letters):
+            raise FileFormatError("each tuple of letters must have a letter for each part")
+        if any(count % self.step for count in self.people):
+            raise FileFormatError(f"each number of people must be a multiple of the step, {self.step}")
+        if not all(part.columns for part in self.parts) or not all(one.columns for one in self.in_clear):
+            raise FileFormatError("each part, and what is said of columns in clear, must name a column")
+        if not {name for one in self.in_clear for name in one.columns} <= set(self.kept):
+            raise FileFormatError("something is said of a column in clear that is not kept")
         named = [*(name for part in self.parts for name in part.columns), *self.kept, *self.dropped]
         if len(set(named)) < len(named):
             raise FileFormatError("a column is named twice as released, kept or dropped")
@@ -163,6 +182,13 @@ class ReleaseFile:
         counted = zip(self.letters, self.people, strict=True)
         return counts_at(counted, sides, "the letters of the release", FileFormatError)
 
+    @property
+    def seal(self) -> str:
+        """The SHA-256 of the description without the digests of the reports, which have it."""
+        digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
+        content = plain(replace(self, digests=dict(sorted(digests.items()))))
+        return hashlib.sha256(files.json_bytes(content)).hexdigest()
+
     def write(self, folder: Path) -> None:
         """Write it into its folder."""
         files.write_whole(folder / DESCRIPTION, files.json_bytes(plain(self)))
@@ -176,7 +202,13 @@ class ReleaseFile:
         """
         path = folder / DESCRIPTION
         content = files.read_bytes(path)
-        return read(cls, parse_json(content, str(path)), str(path), Context(room=max(ROOM, len(content))))
+        data = parse_json(content, str(path))
+        if isinstance(data, dict) and isinstance(data.get("format"), str):
+            added = OLDER.get(data["format"], {})
+            if both := sorted(added.keys() & data.keys()):
+                raise FileFormatError(f"{path}: the format {data['format']!r} has no key {both[0]!r}")
+            data = {**added, **data}
+        return read(cls, data, str(path), Context(room=max(ROOM, len(content))))
 
 
 def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
@@ -191,10 +223,7 @@ def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior
 def joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> AttributeLevels:
     """What mechanisms leak together and each, by how many people have each tuple of letters that occurs."""
     parts = [occurring(people, place, one) for place, one in enumerate(mechanisms)]
-    rows = [
-        [one.inputs.index(label) for label in prior.labels]
-        for one, (prior, _) in zip(mechanisms, parts, strict=True)
-    ]
+    rows = [np.flatnonzero(marginal(people, place)) for place in range(len(parts))]
     return attribute_levels(people[np.ix_(*rows)], [one for _, one in parts])
 
 

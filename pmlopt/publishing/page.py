@@ -16,6 +16,7 @@ from pmlopt.measures.outcomes import MOST_TOLD, outcome_warnings, what_outcomes_
 from pmlopt.programs.reports.pages import TOLD, Section, page
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, ReleaseFile, occurring
+from pmlopt.publishing.signing import facts, signature
 from pmlopt.releases.attributes import through
 
 
@@ -42,7 +43,8 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
             f"{' and '.join(names)}: whatever is guessed of them becomes at most "
             f"{factor(described.together)} times as likely.{clear}{total}",
             "This holds for an adversary who knows the shares of all combinations of values among "
-            f"{whose}, and nothing else about the person.",
+            f"{whose}, as they are stated below, and nothing else about the person.",
+            stated_counts(described),
         ],
         ("column", "by itself", "with all others", "proved of its mechanism"),
         [
@@ -52,12 +54,16 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
     )
     for place, (name, mechanism) in enumerate(zip(names, mechanisms, strict=True)):
         tells = what_outcomes_tell(*occurring(people, place, mechanism))
-        lines = [str(tells[0])]
+        lines, warned = [str(tells[0])], tuple[str, ...]()
+        if (worth := getattr(made[place], "worth", None)) is not None:
+            lines.append(f"Its {worth}.")
         if max(mechanism.matrix.shape) <= LARGEST_RANKED:  # where the rank is soon known
-            lines.append(f"From the released column can be estimated: {estimable(mechanism)}.")
+            found_of = estimable(mechanism)
+            lines.append(f"From the released column can be estimated: {found_of}.")
+            warned = found_of.warnings
         rows = [one.row for one in tells[:MOST_TOLD]]
         yield Section(f"What an outcome says of {name}", lines, TOLD, rows)
-        if found := outcome_warnings(tells):
+        if found := (*outcome_warnings(tells), *warned):
             yield Section("", found, kind="warning")
     if len(mechanisms) > 1 and (found := _left_alone(people, [one.matrix for one in mechanisms], names)):
         yield Section("", found, kind="warning")
@@ -82,8 +88,9 @@ def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequenc
 
 
 def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
+    gone = [f"Not released: {said(described.dropped, 20)}."] if described.dropped else []
     if not described.kept:
-        yield Section("What stays in clear", ["No other column is released."])
+        yield Section("What stays in clear", ["No other column is released.", *gone])
         return
     several = len(described.kept) > 1
     yield Section(
@@ -91,7 +98,8 @@ def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
         [
             f"{things(len(described.kept), 'column')} {'stay' if several else 'stays'} as in the data. "
             f"Whoever sees {'them' if several else 'it'} learns this much of the released columns, by the "
-            "frequencies in the data:"
+            f"frequencies in the data{ROUNDED_UP if described.step > 1 else ''}:",
+            *gone,
         ],
         ("in clear", "values", "by itself", "with the release"),
         [(" and ".join(one.columns), *one.row(nats)) for one in described.in_clear],
@@ -105,6 +113,24 @@ def _in_clear(described: ReleaseFile, people: int) -> Iterator[Section]:
         yield Section("", warned, kind="warning")
 
 
+ROUNDED_UP = " and the stated shares, rounded up to steps of 0.05 nats"
+
+
+def stated_counts(described: ReleaseFile) -> str:
+    """Return the sentence on the counts of people that the description states."""
+    if described.step == 1:
+        return (
+            "The description states the exact number of people with each combination of values: two such "
+            "releases whose people differ by one person give away the values of that person."
+        )
+    return (
+        f"The description states counts of people rounded to steps of {described.step}, and no exact count. "
+        "Another release of these people but one states other shares with a probability of about "
+        f"1 in {described.step}, and then its reader learns the values of that person: several releases of "
+        "nearly the same people should state one law, of a file that stays the same."
+    )
+
+
 def factor(level: float) -> str:
     """The factor of a level."""
     return f"{math.exp(min(level, 700.0)):.4g}"
@@ -113,9 +139,11 @@ def factor(level: float) -> str:
 def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tuple[bytes, bytes]:
     """The report as HTML and as Markdown; both follow from the description and the mechanisms alone."""
     title = described.title or "Release of " + said(name for part in described.parts for name in part.columns)
-    left = f" {things(described.left_out, 'row')} with a missing cell were left out."
+    about = "About " if described.step > 1 else ""
+    left = f" {about}{things(described.left_out, 'row')} with a missing cell were left out."
     seed = "" if described.random == SYSTEM else " Whoever guesses the seed undoes the noise."
     found = [
+        facts(described),
         Section("", [
             f"{described.rows:,} rows of {described.data}, drawn row by row; the random numbers came from "
             f"{described.random}.{seed}{left if described.left_out else ''}"
@@ -128,6 +156,7 @@ def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tu
             f"{DESCRIPTION}, the digests of all files, this report, and whether the released file can have "
             "come from these mechanisms."
         ]),
+        *signature(described),
     ]  # fmt: skip
     return page(title, found, ".html"), page(title, found, ".md")
 
@@ -137,6 +166,7 @@ NOT_PROMISED = (
     "What an adversary knows of one person beside the shares of the values.",
     "Rows of one person more than once, or of people who depend on each other: each row counts as a person.",
     "For these very people, not for a population of which they are a sample, unless the table says so.",
-    "The shares themselves, which are published with the mechanisms as the law that the claims are about.",
+    "The stated shares themselves, which are published with the mechanisms as the law that the claims are "
+    "about; nor the names of the values that occur.",
 )
 """What no release promises."""

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
+
+import numpy as np
 
 from pmlopt.core.arrays import Label
 from pmlopt.core.files import read_bytes
@@ -22,11 +24,20 @@ from pmlopt.errors import FileFormatError, InputError
 from pmlopt.library.instances import logarithm
 from pmlopt.library.short_forms import FORMS, Count
 from pmlopt.model.privacy import PML, Requirement
-from pmlopt.model.uncertainty import confidence_ball
+from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.utility import Utility, as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
 from pmlopt.publishing.releasing import Columns, Made
+from pmlopt.publishing.stated_law import (
+    confidence_ball_around,
+    round_counts,
+    rounding_step,
+    share_distance,
+)
+
+SETS_OF_SAMPLES = ("confidence-ball", "confidence-box")
+"""Short forms of sets of priors that are computed from the counts of a sample."""
 
 MOST_SINGLE = 50
 """People of whom each may have a value of their own; a column of more such values is an id, and no letter."""
@@ -70,18 +81,20 @@ class PlannedColumn:
         if self.delta is not None and self.epsilon is None:
             raise InputError("delta goes with epsilon")
 
-    def made(self, prior: Prior, folder: Path) -> Made:
-        """The mechanism: read, or designed for a prior."""
+    def made(self, prior: Prior, folder: Path, ball: Callable[[Prior, float], L1Ball]) -> Made:
+        """The mechanism: read, or designed for a prior.
+
+        Args:
+            prior: that is stated.
+            folder: of files.
+            ball: what holds the law of the population, around the prior, except with a probability.
+        """
         if self.mechanism is not None:
             return folder / self.mechanism
-        if prior.samples == prior.size > MOST_SINGLE:
-            raise InputError(
-                f"each of {prior.size:,} people has a value of their own: drop the column, or group it"
-            )
         privacy = self.privacy
         if privacy is None:
             assert self.epsilon is not None
-            over = None if self.delta is None else confidence_ball(prior, self.delta)
+            over = None if self.delta is None else ball(prior, self.delta)
             privacy = PML(self.epsilon, over)
         assert self.utility is not None
         return solve(design(prior, privacy, as_utility(self.utility), self.outputs))
@@ -101,6 +114,9 @@ class Plan:
         ledger: the file of a ledger, beside the plan, that must allow the release, and then records it.
         who: the column with the numbers of its people, from 0; left out, the rows are all of them in order.
         title: of the report.
+        issuer: who answers for the release, named in the report.
+        exact_counts: whether the exact number of people with each letter is published; else counts are
+            rounded, and mechanisms are designed for the rounded ones.
     """
 
     release: Mapping[str, Mapping[str, Any]]
@@ -111,16 +127,25 @@ class Plan:
     ledger: str | None = None
     who: str | None = None
     title: str = ""
+    issuer: str = ""
+    exact_counts: bool = False
     folder: Path = field(default=Path(), init=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.release:
             raise InputError("release has no table: give one for each column that is released")
 
+    def with_options(self, **values: Any) -> Plan:
+        """Return the plan with other values of some keys; None leaves what the plan says."""
+        given = {name: value for name, value in values.items() if value is not None}
+        changed = replace(self, **given)
+        object.__setattr__(changed, "folder", self.folder)
+        return changed
+
     def mechanisms(
         self, data: Any, missing: Missing = "refuse", form: CsvForm | None = None
     ) -> dict[Columns, Made]:
-        """The mechanism of each release: read from its file, or designed for the law of its letters.
+        """The mechanism of each release: read from its file, or designed for the stated law of its letters.
 
         Args:
             data: the file or frame that is released.
@@ -136,14 +161,33 @@ class Plan:
         source = data if self.law is None else self.folder / self.law
         with open_table(source, form) as rows:
             people = tally(rows, [one for columns in taken.values() for one in columns], missing)
+        numbers = np.array(list(people.values()), dtype=np.int64)
+        sample = int(numbers.sum())
+        step = 1 if self.exact_counts else rounding_step(sample)
+        rounded = round_counts(numbers, step)
+        stated = dict(zip(people, rounded.tolist(), strict=True))
+        distance = share_distance(rounded, step, sample)
+
+        def ball(prior: Prior, delta: float) -> L1Ball:
+            return confidence_ball_around(prior, sample, distance, step, delta)
+
         first = 0
         for name, columns in taken.items():
-            counts: Counter[Label] = Counter()  # of the letters, or of the tuples of several
-            for letters, number in people.items():
-                own = letters[first : first + len(columns)]
-                counts[own[0] if len(own) == 1 else own] += number
+            exact = _marginal(people, first, len(columns))
+            counts = _marginal(stated, first, len(columns))
             first += len(columns)
-            prior = Prior.from_counts(dict(sorted(counts.items())))
+            table = self.release[name]
+            if "mechanism" not in table and sample == len(exact) > MOST_SINGLE:
+                raise InputError(
+                    f"each of {sample:,} people has a value of their own: drop the column, or group it"
+                )
+            if not self.exact_counts and _needs_sample(table.get("privacy")):
+                raise InputError(
+                    f"release.{name}.privacy: a confidence set needs the exact counts, which are not "
+                    "published: give epsilon and delta, which allow for the rounding, or exact_counts = true"
+                )
+            make_prior = Prior.from_counts if self.exact_counts else Prior.from_weights
+            prior = make_prior(list(counts.values()), list(counts))
             context = Context(
                 {"labels": None, "prior": prior, **prior.context.given},
                 complete=False,
@@ -151,9 +195,25 @@ class Plan:
                 number=logarithm,
                 forms=FORMS,
             )
-            planned = read(PlannedColumn, self.release[name], f"release.{name}", context)
-            found[columns] = planned.made(prior, self.folder)
+            planned = read(PlannedColumn, table, f"release.{name}", context)
+            found[columns] = planned.made(prior, self.folder, ball)
         return found
+
+
+def _marginal(people: Mapping[tuple[Label, ...], int], first: int, width: int) -> dict[Label, int]:
+    """Return the counts of the letters of some neighbouring columns, or of their tuples, in order."""
+    counts: Counter[Label] = Counter()
+    for letters, number in people.items():
+        own = letters[first : first + width]
+        counts[own[0] if width == 1 else own] += number
+    return dict(sorted(counts.items()))
+
+
+def _needs_sample(value: Any) -> bool:
+    """Return whether a part of a requirement is a set that is made of a sample, by its name."""
+    if isinstance(value, Mapping):
+        return value.get("kind") in SETS_OF_SAMPLES or any(map(_needs_sample, value.values()))
+    return isinstance(value, list | tuple) and any(map(_needs_sample, value))
 
 
 _CONTEXT = Context(complete=False, error=InputError)

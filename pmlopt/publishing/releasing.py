@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -48,8 +48,15 @@ from pmlopt.publishing.folder import (
     whole_folder,
 )
 from pmlopt.publishing.page import pages
+from pmlopt.publishing.signing import release_date
+from pmlopt.publishing.stated_law import (
+    check_no_exact_prior,
+    round_counts,
+    round_level_up,
+    rounding_step,
+)
 from pmlopt.releases.applying import apply_columns, apply_folder, input_codes
-from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear
+from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear, marginal
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
@@ -115,6 +122,8 @@ def release(
     drop_missing: bool = False,
     seed: int | None = None,
     title: str = "",
+    issuer: str = "",
+    exact_counts: bool = False,
     form: CsvForm | None = None,
     executor: Executor | None = None,
 ) -> ReleaseDraft:
@@ -123,6 +132,9 @@ def release(
     The folder has the released file, the mechanisms with their certificates, a report (`report.html`,
     `report.md`) and `release.json`, which says what all releases leak together, under the joint law of the
     letters, which is written there too. `check` decides all of it again.
+
+    The joint law that is stated has rounded counts of people (`rounding_step`), so that the folder holds no
+    exact count; levels are under the stated law. Design mechanisms for it: `stated_prior`, or a plan.
 
     Args:
         data: a CSV, Parquet or Arrow file, a folder of Parquet files, or a data frame.
@@ -141,12 +153,16 @@ def release(
         drop_missing: leave out rows with a missing cell that is no input.
         seed: for tests alone.
         title: of the report.
+        issuer: who answers for the release, named in the report.
+        exact_counts: publish the exact number of people with each tuple of letters. Two such releases whose
+            people differ by one person give away the letters of that person.
         form: delimiter and encoding of CSV files, where they shall not be found.
         executor: what works on the files of a folder side by side, such as a pool of processes. Released
             again after an interruption, files that were finished stay as they are.
 
     Raises:
-        InputError: a column is named by nothing, or twice, or is not there.
+        InputError: a column is named by nothing, or twice, or is not there; or a mechanism comes with the
+            exact shares of the data.
         MechanismError: a cell is no input of its mechanism, or there are too many outcomes to list.
         PrivacyError: the total would be exceeded, or that of the ledger.
         FileFormatError: a file cannot be read, or the folder is there already.
@@ -183,20 +199,26 @@ def release(
     if len(strange):
         letters = tuple(one.inputs[place] for one, place in zip(matrices, strange[0], strict=True))
         raise InputError(f"{said(letters)} is in the data, and never in the law: give one with all of them")
-    levels = joint_levels(people, matrices)
+    step = 1 if exact_counts else rounding_step(int(people.sum()))
+    stated = round_counts(people, step)
+    if not exact_counts:
+        for exact in (of_data, people):
+            _check_designed_for(made, matrices, given, exact)
+    levels = joint_levels(stated, matrices)
     parts = zip(releases, file_names(releases), levels.alone, levels.each, strict=True)
     planned = ReleaseFile(
         format=FORMAT, title=title, version=__version__, data=f"{RELEASED}.csv", delimiter=",",
         rows=int(of_data.sum()), left_out=0, random=SYSTEM,
         parts=tuple(Part(one.columns, f"{MECHANISMS}/{file}.json", *own) for one, file, *own in parts),
         together=levels.together, total=largest, kept=tuple(keep), dropped=tuple(drop),
-        in_clear=clear.told(matrices),
+        in_clear=clear.told(matrices, None if exact_counts else of_data),
         same_people=law is None,
+        step=step,
         letters=tuple(
             tuple(one.inputs[place] for one, place in zip(matrices, row, strict=True))
-            for row in np.argwhere(people > 0).tolist()
+            for row in np.argwhere(stated > 0).tolist()
         ),
-        people=tuple(people[people > 0].tolist()), digests={},
+        people=tuple(stated[stated > 0].tolist()), date=release_date(), issuer=issuer, digests={},
     )  # fmt: skip
     draft = ReleaseDraft(data, releases, made, levels, planned, ledger, who, drop_missing, form)
     if target is not None:
@@ -260,16 +282,38 @@ def write_release(
                 )  # fmt: skip
         if done.rows != planned.rows:
             raise InputError("the data were changed since their rows were counted: start again")
-        described = replace(planned, data=released, delimiter=delimiter, left_out=done.dropped)
+        left_out = -(-done.dropped // planned.step) * planned.step  # rounded up: it is a count of people too
+        described = replace(planned, data=released, delimiter=delimiter, left_out=left_out)
         if seed is not None:
             described = replace(described, random="a seed, for tests only")
+        described = replace(described, digests=digests_of(folder, known))  # which the report has
         for name, page in zip(REPORTS, pages(described, draft.made), strict=True):
             files.write_whole(folder / name, page)
-        described = replace(described, digests=digests_of(folder, known))
+        described = replace(described, digests=digests_of(folder, described.digests))
         described.write(folder)
         if draws is not None and book is not None:
             draws.record(book)
     return described
+
+
+def _check_designed_for(
+    made: Sequence[Mechanism | Result[Any]],
+    matrices: Sequence[Mechanism],
+    columns: Iterable[tuple[str, ...]],
+    exact: IntArray,
+) -> None:
+    """Raise an error where a mechanism would publish the exact shares of its letters."""
+    rounded = round_counts(exact, rounding_step(int(exact.sum())))
+    for place, (one, matrix, names) in enumerate(zip(made, matrices, columns, strict=True)):
+        counts, stated = marginal(exact, place), marginal(rounded, place)
+        occurring = np.flatnonzero(counts).tolist()
+        labels = [matrix.inputs[row] for row in occurring]
+        check_no_exact_prior(
+            one,
+            dict(zip(labels, counts[occurring].tolist(), strict=True)),
+            dict(zip(labels, stated[occurring].tolist(), strict=True)),
+            said(names),
+        )
 
 
 def _named(made: Made) -> Mechanism | Result[Any]:
@@ -327,20 +371,43 @@ class ClearColumns:
         for group, counts in self._counts.items():
             counts.update(pairs_in(batch, self._places[group], letters))
 
-    def told(self, mechanisms: Sequence[Mechanism]) -> tuple[InClear, ...]:
+    def told(self, mechanisms: Sequence[Mechanism], published: IntArray | None = None) -> tuple[InClear, ...]:
         """What the columns tell of the tuples of letters, each by itself and then all, alone and beside the
         release.
+
+        Args:
+            mechanisms: that release the letters.
+            published: the exact counts of the tuples of letters where the levels are published: then they are
+                under the rounded counts, and rounded up. None gives the exact levels.
         """
         shape, found = [len(one.inputs) for one in mechanisms], []
         outcomes = math.prod(len(one.outputs) for one in mechanisms)
         for names, counts in self._counts.items():
             joint, beside = Secret.from_counts(counts), None
+            if published is not None:
+                joint = _under_stated_law(joint, published.ravel())
             rows = np.unravel_index(np.array(joint.labels, dtype=np.int64), shape)
             if len(joint.labels) * outcomes <= LARGEST_PRODUCT:
                 whole = product_of_rows([one.matrix[own] for own, one in zip(rows, mechanisms, strict=True)])
                 beside = level_beside(joint, Mechanism(whole, joint.labels))
-            found.append(InClear(names, len(joint.values), level_in_clear(joint), beside))
+            by_itself = level_in_clear(joint)
+            if published is not None:
+                by_itself = round_level_up(by_itself)
+                beside = None if beside is None else round_level_up(beside)
+            found.append(InClear(names, len(joint.values), by_itself, beside))
         return tuple(found)
+
+
+def _under_stated_law(joint: Secret, exact: IntArray) -> Secret:
+    """Return the joint law with the rounded shares of letters, and the same columns in clear given each.
+
+    Args:
+        joint: of the columns in clear, and of the places of the letters that occur.
+        exact: how many people have the letters of each place.
+    """
+    stated = round_counts(exact, rounding_step(int(exact.sum())))[np.array(joint.labels, dtype=np.int64)]
+    law = joint.joint[0]
+    return Secret(law / law.sum(axis=0) * (stated / stated.sum()), joint.labels, joint.values)
 
 
 def _counted(

@@ -311,9 +311,13 @@ class _Step:
     ) -> None:
         self.release, self._where, self._drop_missing = release, where, drop_missing
         self.places = [column_place(names, column, where) for column in release.columns]
-        self.sampler = RowSampler(release.mechanism.matrix)
         self._known = _inputs(release, typed=typed)
         self._rows: dict[tuple[Any, ...], int] = {}
+
+    @cached_property
+    def sampler(self) -> RowSampler:
+        """What draws outputs: its tables take long to make, and who only counts letters needs none."""
+        return RowSampler(self.release.mechanism.matrix)
 
     def codes(self, batch: Batch) -> IntArray:
         """(size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""

@@ -14,7 +14,7 @@ import pytest
 from pmlopt import LDP, PML, Ledger, Mechanism, Prior, design, solve
 from pmlopt.data.tables import CsvForm
 from pmlopt.errors import FileFormatError, InputError, MechanismError, PrivacyError
-from pmlopt.publishing import check, read_plan, release, write_release
+from pmlopt.publishing import check, read_plan, release, stated_prior, write_release
 from pmlopt.publishing.folder import digests_of
 from pmlopt.publishing.page import pages, sections
 from pmlopt.releases import attribute_levels, compose_attributes, level_beside
@@ -35,7 +35,7 @@ def people(rows: int = 3_000) -> pd.DataFrame:
 def test_levels_are_those_of_the_counts_of_the_data() -> None:
     """Which are held to lists of all sequences in tests/releases/test_joint.py and test_beside.py."""
     data = people()
-    draft = release(data, TABLES, keep=["town"], drop=["id"])
+    draft = release(data, TABLES, keep=["town"], drop=["id"], exact_counts=True)
     counts = data.groupby(["level", "sex"]).size()
     known = attribute_levels({key: int(n) for key, n in counts.items()}, [BLUR, FLIP])
     assert draft.levels.together == pytest.approx(known.together, abs=1e-12)
@@ -52,10 +52,13 @@ def test_levels_are_those_of_the_counts_of_the_data() -> None:
 
 @pytest.fixture(scope="module")
 def designed() -> Any:
-    """The design for the levels of these people."""
-    return solve(
-        design(Prior.from_counts(people()["level"].value_counts().sort_index()), PML(0.4), "hamming")
-    )
+    """The design for the stated levels of these people."""
+    return solve(design(stated(people(), "level"), PML(0.4), "hamming"))
+
+
+def stated(data: pd.DataFrame, column: str) -> Prior:
+    counts: Any = data[column].value_counts().sort_index().to_dict()
+    return stated_prior(counts)
 
 
 def test_what_is_released_is_checked_from_the_folder_alone(tmp_path: Path, designed: Any) -> None:
@@ -223,7 +226,7 @@ def test_a_ledger_records_what_is_released_of_the_pair(tmp_path: Path) -> None:
     data, book = people(), tmp_path / "ledger.npz"
     data["who"] = np.arange(len(data))[::-1]
     ledger_of(data, book, 1.5)
-    draft = release(data, TABLES, drop=["id", "town", "who"], ledger=book, who="who")
+    draft = release(data, TABLES, drop=["id", "town", "who"], ledger=book, who="who", exact_counts=True)
     write_release(draft, tmp_path / "out")
     released = pd.read_csv(tmp_path / "out" / "released.csv")
     found, rows = Ledger.load(book), data.who.tolist()
@@ -243,7 +246,7 @@ def test_a_ledger_that_does_not_allow_it_keeps_it_back(tmp_path: Path) -> None:
     data, book = people(), tmp_path / "ledger.npz"
     ledger_of(data, book, 0.5)
     before = book.read_bytes()
-    draft = release(data, TABLES, drop=["id", "town"], ledger=book)
+    draft = release(data, TABLES, drop=["id", "town"], ledger=book, exact_counts=True)
     found = draft.by_ledger()
     assert found is not None
     assert not found[1]
@@ -266,8 +269,11 @@ class TestPlans:
         plan = read_plan(tmp_path / "plan.toml")
         assert (plan.total, plan.keep, plan.drop) == (2.0, ("town",), ("id",))
         made: Any = plan.mechanisms(data)
+        cells = data.groupby(["level", "sex"]).size()  # which are rounded to tens
+        rounded = ((cells + 5) // 10 * 10).clip(lower=10)
         for column, privacy, utility in (("level", PML(0.4), "absolute"), ("sex", LDP(0.5), "hamming")):
-            prior = Prior.from_counts(data[column].value_counts().sort_index())
+            prior = Prior.from_counts(rounded.groupby(column).sum())
+            assert made[(column,)].certificate.about.probabilities == pytest.approx(prior.probabilities)
             alone = solve(design(prior, privacy, utility))
             assert made[(column,)].value == pytest.approx(alone.value, abs=1e-9)
         assert len(made["level", "sex"].mechanism.inputs) == 6
@@ -305,7 +311,7 @@ def test_rows_with_missing_cells_are_left_out_of_the_law_too(tmp_path: Path) -> 
     draft = release(data, made, drop_missing=True)
     assert max(draft.levels.alone) <= 0.3
     described = write_release(draft, tmp_path / "out")
-    assert (described.rows, described.left_out) == (10, 10)
+    assert (described.rows, described.left_out) == (10, 10)  # a multiple of ten: it is stated as it is
     assert not failed(tmp_path / "out")
 
 
@@ -342,13 +348,14 @@ def test_what_is_added_to_the_folder_or_the_file_is_found(folder: Path, tmp_path
 
 def test_a_total_counts_what_stays_in_clear(tmp_path: Path) -> None:
     data = people(60)
-    draft = release(data, {"sex": FLIP}, keep=["id"], drop=["level", "town"])
+    draft = release(data, {"sex": FLIP}, keep=["id"], drop=["level", "town"], exact_counts=True)
     every = draft.planned.everything
     assert every is not None
     assert every == pytest.approx(-math.log(data["sex"].value_counts(normalize=True).min()), abs=1e-12)
     between = (draft.levels.together + every) / 2
     with pytest.raises(PrivacyError, match="with what stays in clear"):
-        release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between)
+        release(data, {"sex": FLIP}, tmp_path / "out", keep=["id"], drop=["level", "town"], total=between,
+                exact_counts=True)  # fmt: skip
     told = "".join(line for one in sections(draft.planned, draft.made) for line in one.lines)
     assert "Every row has a value of its own of id: it names one person." in told
 
@@ -368,8 +375,7 @@ def test_outcomes_that_leave_one_value_together_are_warned_of() -> None:
 
 def test_outputs_without_names_are_no_letters_of_the_column(tmp_path: Path) -> None:
     data = people(300)
-    prior = Prior.from_counts(data["level"].value_counts().sort_index())
-    coded = solve(design(prior, PML(0.4), "mutual-information"))
+    coded = solve(design(stated(data, "level"), PML(0.4), "mutual-information"))
     release(data, {"level": coded}, tmp_path / "out", drop=["id", "sex", "town"])
     assert set(pd.read_csv(tmp_path / "out" / "released.csv")["level"]) <= {f"y{k}" for k in range(9)}
     assert not check(tmp_path / "out").failures

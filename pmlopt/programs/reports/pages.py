@@ -16,6 +16,7 @@ from pmlopt.core.display import matrix_html
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
+from pmlopt.measures.estimable import rank_warnings
 from pmlopt.measures.outcomes import MOST_TOLD, OutcomeTells, outcome_warnings, what_outcomes_tell
 from pmlopt.model.privacy.requirement import Conjunction, Requirement
 from pmlopt.programs.certificate import Certificate, Verdict
@@ -177,6 +178,8 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
     yield Section("", () if privacy is None else privacy.meanings, kind="list")
     if known is not None and privacy is not None:
         yield from (Section("", [line], kind="warning") for line in warnings_of(known, privacy, outcomes))
+    if isinstance(design, DesignCertificate):
+        yield from (Section("", [line], kind="warning") for line in rank_warnings(mechanism))
     about = [("about", _about(privacy)), ("for whom", _scope(privacy, known))]
     yield Section(rows=[*about, ("checked", VERDICTS[verdict.holds])])
     yield Section("What is not promised", NOT_PROMISED, kind="list")
@@ -297,9 +300,10 @@ def write_page(
 
     Raises:
         FileFormatError: a claim is false (there is no report of a promise that does not hold), or the path
-            has another ending or cannot be written.
+            has another ending, is in the folder of a release, or cannot be written.
     """
     ending = files.ending_of(path, ENDINGS)
+    files.check_not_sealed(path)
     if verdict.failures:
         raise FileFormatError(
             f"{source}: there is no report of a result that is false: "

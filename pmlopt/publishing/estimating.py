@@ -1,0 +1,99 @@
+"""Estimates from the folder of a release, which says itself where its data and mechanisms are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from pmlopt.core import files
+from pmlopt.core.arrays import Label, said
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.tables.reading import column_place, open_table
+from pmlopt.data.tables.streams import CsvForm
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.publishing.checking import count_outcomes, listed_mechanism, own_file, released_data
+from pmlopt.publishing.folder import ReleaseFile
+from pmlopt.releases import compose_attributes
+from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.estimation import Estimate, estimate
+from pmlopt.verification.verifying import load
+
+
+def read_outcomes(
+    folder: str | os.PathLike[str], columns: Sequence[str] = ()
+) -> tuple[list[Mechanism], dict[tuple[Label, ...], int]]:
+    """Return the mechanisms of a release, and how often each tuple of their outputs occurs in its data.
+
+    Args:
+        folder: that `release` made.
+        columns: of the parts that are read; all parts where none is named.
+
+    Raises:
+        FileFormatError: it is no such folder, or a file that is read was changed since it was released.
+        InputError: a column is not released.
+    """
+    place = Path(folder).resolve()
+    described = ReleaseFile.read(place)
+    known = {name for part in described.parts for name in part.columns}
+    unknown = [name for name in columns if name not in known]
+    if unknown:
+        raise InputError(f"{folder}: {said(unknown)} is not released: name one of {said(sorted(known), 9)}")
+    parts = [part for part in described.parts if not columns or set(part.columns) & set(columns)]
+    data = released_data(place, described)
+    if data is None:
+        raise FileFormatError(f"{folder}: the released data {described.data!r:.80} are missing")
+    releases = []
+    for part in parts:
+        path = own_file(place, part.mechanism)
+        if path is None:
+            raise FileFormatError(f"{folder}: the mechanism {part.mechanism!r:.80} is missing")
+        _check_digest(path, part.mechanism, described)
+        made = listed_mechanism(load(path), part.mechanism)
+        matrix = made if isinstance(made, Mechanism) else made.mechanism
+        releases.append(ColumnRelease(matrix, part.columns))
+    if data.is_file():
+        _check_digest(data, described.data, described)
+    with open_table(data, CsvForm(described.delimiter, "utf-8")) as table:
+        names = [name for one in releases for name, _ in one.released]
+        places = [column_place(table.names, name, table.where) for name in names]
+        observed, _ = count_outcomes(table, places, releases)
+    return [one.mechanism for one in releases], observed
+
+
+def estimate_release(folder: str | os.PathLike[str], columns: Sequence[str] = (), **options: Any) -> Estimate:
+    """Estimate frequencies from the folder of a release.
+
+    Of several columns it is their cross table, whose letters are tuples.
+
+    Args:
+        folder: that `release` made.
+        columns: of the parts that are estimated; all parts where none is named.
+        **options: as for `pmlopt.estimate`, such as method and confidence.
+
+    Raises:
+        FileFormatError: it is no such folder, or a file that is read was changed since it was released.
+        InputError: a column is not released.
+        MechanismError: frequencies cannot be estimated from what was released; the message says which can.
+
+    Examples:
+        >>> import pathlib, tempfile
+        >>> from pmlopt.publishing import release
+        >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+        >>> place = tempfile.TemporaryDirectory()
+        >>> out = pathlib.Path(place.name) / "out"
+        >>> _ = release({"ill": ["yes", "no", "no", "no"] * 50}, {"ill": response}, out, seed=1)
+        >>> estimate_release(out).letters
+        ('no', 'yes')
+        >>> place.cleanup()
+    """
+    mechanisms, observed = read_outcomes(folder, columns)
+    if len(mechanisms) > 1:
+        return estimate(compose_attributes(mechanisms), counts=observed, **options)
+    return estimate(mechanisms[0], counts={key[0]: number for key, number in observed.items()}, **options)
+
+
+def _check_digest(path: Path, name: str, described: ReleaseFile) -> None:
+    if files.digest_of(path) != described.digests.get(name):
+        raise FileFormatError(f"{path}: was changed since it was released: see pmlopt check")

@@ -1,0 +1,63 @@
+"""What makes a report one to sign: the date, the issuer, the digests of the files, and a place for a name."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from datetime import UTC, date, datetime
+
+from pmlopt.errors import InputError
+from pmlopt.programs.reports.pages import Section
+from pmlopt.publishing.folder import DESCRIPTION, REPORTS, ReleaseFile
+
+EPOCH = "SOURCE_DATE_EPOCH"
+"""The variable of the environment that gives the date of reproducible builds, in seconds since 1970."""
+
+
+def release_date() -> str:
+    """Return the date of a release made now, in UTC, as YYYY-MM-DD; `SOURCE_DATE_EPOCH` overrides the clock.
+
+    Raises:
+        InputError: the variable is set and no whole number of seconds.
+    """
+    given = os.environ.get(EPOCH)
+    if given is None:
+        return datetime.now(UTC).date().isoformat()
+    try:
+        if not re.fullmatch(r"[0-9]{1,12}", given):
+            raise ValueError(given)
+        return datetime.fromtimestamp(int(given), UTC).date().isoformat()
+    except (ValueError, OverflowError, OSError):
+        raise InputError(f"{EPOCH} is {given!r}: give the seconds since 1970 as a whole number") from None
+
+
+def is_date(text: str) -> bool:
+    """Return whether a text is a date as YYYY-MM-DD."""
+    try:
+        return date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        return False
+
+
+def facts(described: ReleaseFile) -> Section:
+    """Return the table of who released what and when."""
+    return Section(rows=[
+        ("issuer", described.issuer or "not named"),
+        ("date", described.date or "not stated"),
+        ("made with", f"pmlopt {described.version}"),
+        ("rows", f"{described.rows:,} in {described.data}"),
+    ])  # fmt: skip
+
+
+def signature(described: ReleaseFile) -> Iterator[Section]:
+    """Yield the digests of the files that the report is about, and the lines to sign on."""
+    digests = sorted((name, digest) for name, digest in described.digests.items() if name not in REPORTS)
+    yield Section(
+        "Signature",
+        ["Who signs answers for this release, which consists of these files and of the statements above:"],
+        ("file", "SHA-256"),
+        [*digests, (f"{DESCRIPTION}, without the reports", described.seal)],
+    )
+    line = "_" * 40
+    yield Section(rows=[("name", described.issuer or line), ("place and date", line), ("signature", line)])

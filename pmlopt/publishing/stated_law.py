@@ -1,0 +1,164 @@
+"""The shares of letters that a release states: rounded counts of people, so that no exact count is out."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import IntArray, Label, label_key
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.prior import Prior
+from pmlopt.errors import InputError
+from pmlopt.model.uncertainty import L1Ball
+from pmlopt.model.uncertainty.confidence import weissman_radius
+from pmlopt.programs.result import Result
+
+MIN_STEP = 10
+"""People: the smallest step to which counts are rounded."""
+
+PEOPLE_PER_STEP_UNIT = 1_000
+"""Steps grow with a file: rounding changes a share by about one in so many at most, and by five people."""
+
+LEVEL_STEPS_PER_NAT = 20
+"""Levels that are computed from the exact table of columns in clear are rounded up to so many steps a nat."""
+
+EXACT_PRIOR_ATOL = 1e-9
+"""Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more."""
+
+
+def rounding_step(people: int) -> int:
+    """Return the step to which the counts of so many people are rounded: 10, 20, 50, 100, 200, ...
+
+    It depends on the number of rows only, which every release shows.
+
+    Examples:
+        >>> [rounding_step(people) for people in (200, 19_999, 20_000, 45_000, 1_000_000)]
+        [10, 10, 20, 20, 1000]
+    """
+    most = max(MIN_STEP, people // PEOPLE_PER_STEP_UNIT)
+    power = 10 ** (len(str(most)) - 1)
+    return max(factor * int(power) for factor in (1, 2, 5) if factor * power <= most)
+
+
+def round_counts(counts: IntArray, step: int) -> IntArray:
+    """Return counts rounded to the nearest multiple of a step; a positive one becomes the step at least.
+
+    Examples:
+        >>> round_counts(np.array([0, 1, 14, 15, 126]), 10).tolist()
+        [0, 10, 10, 20, 130]
+    """
+    rounded = (counts + step // 2) // step * step
+    return np.where(counts > 0, np.maximum(rounded, step), 0)
+
+
+def max_changes(stated: IntArray, step: int) -> IntArray:
+    """Return how far each count may be from the stated one, at most.
+
+    Examples:
+        >>> max_changes(np.array([0, 10, 20]), 10).tolist(), max_changes(np.array([7]), 1).tolist()
+        ([0, 9, 5], [0])
+    """
+    changes = np.where(stated > step, step // 2, step - 1)  # the least stated count may stand for one person
+    return np.where(stated > 0, changes, 0)
+
+
+def share_distance(stated: IntArray, step: int, people: int) -> float:
+    """Bound the total variation distance between the stated shares and the exact ones of so many people.
+
+    With counts c of n people and stated ones s of sum S, `|c/n - s/S| <= |c - s|/n + s |1/n - 1/S|`, summed.
+
+    Examples:
+        >>> share_distance(np.array([10, 20]), 10, 29), share_distance(np.array([7, 3]), 1, 10)
+        (0.25862068965517243, 0.0)
+    """
+    total = int(stated.sum())
+    change = float(max_changes(stated, step).sum()) + abs(total - people)
+    return min(1.0, change / people / 2)
+
+
+def round_level_up(level: float) -> float:
+    """Return a level rounded up to a multiple of 0.05 nats.
+
+    Examples:
+        >>> round_level_up(0.7366), round_level_up(0.0), round_level_up(0.05)
+        (0.75, 0.0, 0.05)
+    """
+    if not math.isfinite(level):
+        return level
+    # twenty steps make one nat: the quotient is the float nearest to the multiple
+    found = math.ceil(level * LEVEL_STEPS_PER_NAT) / LEVEL_STEPS_PER_NAT
+    return max(found, level)
+
+
+def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
+    """Return the prior that a release of one column states for these counts of letters.
+
+    A mechanism that is designed for it keeps its level under the shares that are published, and its file
+    holds no exact count. The rounded counts are no sample: nothing is promised over one.
+
+    Args:
+        counts: of people, by letter.
+        exact: whether the counts themselves are stated.
+
+    Examples:
+        >>> stated_prior({"no": 143, "yes": 57}).counts
+        (140, 60)
+    """
+    if exact:
+        return Prior.from_counts(counts)
+    numbers = np.array(list(counts.values()), dtype=np.int64)
+    rounded = round_counts(numbers, rounding_step(int(numbers.sum())))
+    return Prior.from_weights(rounded.tolist(), list(counts))
+
+
+def confidence_ball_around(prior: Prior, people: int, distance: float, step: int, delta: float) -> L1Ball:
+    """Return the ball around a stated prior that holds the law of a population except with probability delta.
+
+    Args:
+        prior: that is stated.
+        people: the sample, which is taken to be as small as its rounded number allows.
+        distance: a bound on the total variation distance of the stated shares from those of the sample.
+        step: to which counts are rounded.
+        delta: the probability over the sample.
+    """
+    samples = max(1, people // step * step)
+    radius = weissman_radius(samples, prior.size, delta) + 2 * distance
+    return L1Ball(prior, min(2.0, radius), delta)
+
+
+def check_no_exact_prior(
+    made: Mechanism | Result[Any], exact: Mapping[Label, int], stated: Mapping[Label, int], name: str
+) -> None:
+    """Raise an error where the file of a mechanism would publish the exact shares of the people.
+
+    Args:
+        made: what is released through.
+        exact: how many people have each letter.
+        stated: the rounded counts.
+        name: of the column.
+
+    Raises:
+        InputError: the result is about a prior with the shares of the exact counts, which are not stated.
+    """
+    prior = None if isinstance(made, Mechanism) else made.certificate.about
+    if not isinstance(prior, Prior) or prior.size != len(exact):
+        return
+    known = dict(zip(map(label_key, prior.labels), prior.probabilities.tolist(), strict=True))
+    if known.keys() != {label_key(label) for label in exact}:
+        return
+
+    def is_of(counts: Mapping[Label, int]) -> bool:
+        total = sum(counts.values())
+        return all(
+            abs(known[label_key(label)] - count / total) < EXACT_PRIOR_ATOL for label, count in counts.items()
+        )
+
+    if is_of(exact) and not is_of(stated):
+        raise InputError(
+            f"the mechanism of {name} was designed for the exact shares of these people, and its file states "
+            "them: design it for pmlopt.publishing.stated_prior(counts) (at the shell: give --epsilon and "
+            "--utility in place of --mechanism), or publish exact counts: exact_counts=True (--exact-counts)"
+        )
