@@ -32,6 +32,7 @@ from pmlopt.core.arrays import (
     few,
     labels_from_text,
 )
+from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.records import ROOM, Context, Range, Shape, fields_of, parse_json, read
 from pmlopt.errors import FileFormatError, InputError
 
@@ -425,7 +426,10 @@ def read_rows(
     path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
 ) -> list[list[str]]:
     """The rows of a whole CSV file in UTF-8, of which there are so many at least: a header and a row."""
-    stream = io.BytesIO(read_bytes(path) if content is None else content)
+    content = read_bytes(path) if content is None else content
+    if (foreign := describe_foreign_file(content, small=True)) is not None:
+        raise FileFormatError(f"{path}: {foreign}")
+    stream = io.BytesIO(content)
     rows = list(rows_of(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
     if len(rows) < least:
         raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")

@@ -167,6 +167,7 @@ class Prior(Guessed, Record):
             )
         try:
             present = given if not absent else [value for value in given if not is_missing(value)]
+            _check_truths(present)
             table = Counter(present)
             letters: list[Any] = sorted(table)
         except TypeError:
@@ -376,6 +377,27 @@ def counted(
         _count(value, f"the count of the letter {label!r}")
         for label, value in zip(names, values, strict=True)
     )
+
+
+def _check_truths(samples: Sequence[Any]) -> None:
+    """Raise where truth values stand among other values.
+
+    To Python True is equal to 1, and they are two letters. Of tuples each part is compared with the
+    same part of the others.
+    """
+    kinds: dict[int, set[type]] = {}
+    if not {bool, np.bool_, tuple} & set(map(type, samples)):
+        return
+    for value in samples:
+        for place, part in enumerate(value if isinstance(value, tuple) else (value,)):
+            kinds.setdefault(place, set()).add(type(part))
+    for found in kinds.values():
+        others = sorted(kind.__name__ for kind in found - {bool, np.bool_})
+        if others and len(others) < len(found):
+            raise PriorError(
+                f"the samples mix kinds, truth values and {', '.join(others)}: convert them to one kind, "
+                "such as to text"
+            )
 
 
 def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:

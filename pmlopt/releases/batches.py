@@ -219,7 +219,7 @@ class BatchRelease:
         import pyarrow
 
         table, schema = self._at_work(batch.schema)
-        rows = Batch(batch.columns, batch.num_rows, 0, text=False)
+        rows = Batch(batch.columns, batch.num_rows, 0, text=False, names=batch.schema.names)
         codes = table.codes(rows)
         bits: list[RandomBits] = [SystemBits()] * len(codes)
         if self.key is not None:
