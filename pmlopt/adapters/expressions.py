@@ -49,7 +49,7 @@ class Expressions:
             MechanismError: on evaluation, for a value that is no input.
         """
         kernel = BatchRelease.of_arrays(mechanism, None if seed is None else new_key(seed))
-        kind = pl.Series(list(as_mechanism(mechanism).outputs)).dtype
+        kind = pl.Series(list(as_mechanism(mechanism).with_named_outputs().outputs)).dtype
         batches = count()
 
         def drawn(batch: Any) -> Any:

@@ -92,7 +92,7 @@ def estimate_command(
 
     if (counts_file is None) == (data is None) or (data is None) != (not columns):
         raise InputError("give the outputs by --counts FILE, or by --data FILE with --column NAME")
-    parts = [Mechanism.load(file) for file in mechanism_files]
+    parts = [Mechanism.load(file).with_named_outputs() for file in mechanism_files]
     if len(parts) > 1 and data is not None and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     if (by or weight) and data is None:
@@ -176,7 +176,7 @@ def people_needed_command(
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases.estimation import people_needed
 
-    mechanism = Mechanism.load(mechanism_file)
+    mechanism = Mechanism.load(mechanism_file).with_named_outputs()
     prior = aligned(read_prior(prior_file), mechanism)
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
     asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}

@@ -47,6 +47,18 @@ class Positions(tuple[int, ...]):
         return (len(self),)
 
 
+def name_outputs(inputs: tuple[Label, ...], outputs: tuple[Label, ...]) -> tuple[Label, ...]:
+    """Return y0, y1, ... for outputs without labels of inputs with labels, else the outputs as they are.
+
+    Examples:
+        >>> name_outputs((1, 2), Positions(2)), name_outputs((1, 2), (1, 2))
+        (('y0', 'y1'), (1, 2))
+    """
+    if isinstance(outputs, Positions) and not isinstance(inputs, Positions):
+        return tuple(f"y{place}" for place in outputs)
+    return outputs
+
+
 _FEW = reprlib.Repr()
 _FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 80, 80
 

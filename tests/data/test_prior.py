@@ -177,3 +177,14 @@ def test_masked_entries_are_missing() -> None:
     with pytest.raises(PriorError, match="position 1 is masked"):
         Prior(np.ma.masked_array([0.5, 0.5], [0, 1]))
     assert Prior(np.ma.masked_array([0.5, 0.5])).size == 2  # nothing is masked
+
+
+def test_observations_that_are_given_as_counts_are_noticed() -> None:
+    codes = [3, 2, 2, 1, 4, 3]
+    for made in (lambda: Prior(codes), lambda: Prior.from_counts(codes)):
+        with pytest.raises(PriorError, match=r"take Prior\.from_samples|or Prior\.from_samples"):
+            made()
+    assert Prior.from_samples(codes).counts == (1, 2, 2, 1)
+    assert Prior.from_counts(codes, range(6)).counts == tuple(codes)
+    for counts in ([50, 50], [1, 1, 1, 1, 1, 1], [2, 4, 8, 4, 2], [40, 40, 30, 20, 10, 10]):
+        assert Prior.from_counts(counts).counts == tuple(counts)
