@@ -84,7 +84,7 @@ def test_whole_numbers_keep_their_type_and_every_digit(kind: Any, width: int) ->
     assert (
         {int(value) for value in released.ravel()}
         == {int(low), int(high)}
-        == set(map(int, private.mechanisms_[0].outputs))
+        == set(private.mechanisms_[0].outputs)
     )
 
 

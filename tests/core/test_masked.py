@@ -14,28 +14,33 @@ from pmlopt.data.tables import column_counts
 from pmlopt.errors import InputError
 from pmlopt.releases.noise import LaplaceHistogram
 
-HALVES = np.ma.masked_array([[0.5, 0.5], [0.5, 0.5]], [[0, 0], [0, 1]])
-COUNTS = np.ma.masked_array([[5, 5], [5, 5]], [[0, 0], [0, 1]])
+
+def masked(values: Any, mask: Any) -> Any:
+    """An array with masked entries."""
+    return np.ma.masked_array(values, np.array(mask, dtype=bool))
+
+
+LIST: Any = [[0, np.ma.masked], [1, 0]]
+HALVES = masked([[0.5, 0.5], [0.5, 0.5]], [[0, 0], [0, 1]])
+COUNTS = masked([[5, 5], [5, 5]], [[0, 0], [0, 1]])
 SAME = Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])
-KEPT_BACK = np.ma.masked_array(["no", "yes", "yes"], [False, True, False])
+KEPT_BACK = masked(["no", "yes", "yes"], [False, True, False])
 
 TAKEN: dict[str, Callable[[], Any]] = {
     "mechanism": lambda: Mechanism(HALVES),
     "rows": lambda: Mechanism(list(HALVES)),
-    "gain": lambda: ExpectedGain(HALVES).of([0.5, 0.5], np.eye(2)),
-    "loss": lambda: ExpectedLoss([[0, np.ma.masked], [1, 0]]).of([0.5, 0.5], np.eye(2)),
+    "gain": lambda: ExpectedGain(HALVES),
+    "loss": lambda: ExpectedLoss(LIST),
     "sample": lambda: SAME.sample(KEPT_BACK),
     "joint law": lambda: Secret(HALVES / 2),
     "joint counts": lambda: Secret.from_counts(COUNTS),
     "ledger": lambda: Ledger(Prior([0.5, 0.5], ["no", "yes"]), 3).record(SAME, KEPT_BACK),
-    "outcomes": lambda: Ledger(Prior([0.5, 0.5]), 2).record(
-        Mechanism(np.eye(2)), np.ma.masked_array([0, 1], [0, 1])
-    ),
+    "outcomes": lambda: Ledger(Prior([0.5, 0.5]), 2).record(Mechanism(np.eye(2)), masked([0, 1], [0, 1])),
     "people": lambda: Ledger(Prior([0.5, 0.5]), 2).record(
-        Mechanism(np.eye(2)), [0, 1], np.ma.masked_array([0, 1], [0, 1])
+        Mechanism(np.eye(2)), [0, 1], masked([0, 1], [0, 1])
     ),
     "chain": lambda: Chain([0.5, 0.5], HALVES),
-    "continuous": lambda: Continuous.from_samples(np.ma.masked_array([1.0, 2.0, 4.0], [0, 0, 1])),
+    "continuous": lambda: Continuous.from_samples(masked([1.0, 2.0, 4.0], [0, 0, 1])),
     "histogram": lambda: LaplaceHistogram.calibrate(epsilon=1.0).release(COUNTS.ravel(), 1),
     "column": lambda: column_counts({"c": KEPT_BACK}, "c"),
 }
@@ -51,11 +56,11 @@ def test_the_first_masked_entry_is_found() -> None:
     assert masked_position(HALVES) == (1, 1)
     assert masked_position([HALVES[0], HALVES[1]]) == (1, 1)
     assert masked_position([1, np.ma.masked]) == (1,)
-    assert masked_position(np.ma.masked_array([1, 2])) is None
+    assert masked_position(masked([1, 2], [0, 0])) is None
     assert masked_position([[1.0, 2.0], [3.0, 4.0]]) is None
 
 
 def test_an_array_that_masks_nothing_is_an_array() -> None:
-    assert Mechanism(np.ma.masked_array([[0.5, 0.5]])).matrix.tolist() == [[0.5, 0.5]]
-    assert SAME.sample(np.ma.masked_array(["no", "yes"])).tolist() == ["no", "yes"]
-    assert PML(0.3) == PML(np.ma.masked_array([0.3])[0])
+    assert Mechanism(masked([[0.5, 0.5]], [[0, 0]])).matrix.tolist() == [[0.5, 0.5]]
+    assert SAME.sample(masked(["no", "yes"], [0, 0])).tolist() == ["no", "yes"]
+    assert PML(0.3) == PML(masked([0.3], [0])[0])

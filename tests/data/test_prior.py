@@ -164,26 +164,29 @@ def test_kinds_that_do_not_mix_are_counted() -> None:
 
 
 def test_masked_entries_are_missing() -> None:
-    masked = np.ma.masked_array([1, 2, 2, 9], [0, 0, 0, 1])
+    masked: Any = np.ma.masked_array([1, 2, 2, 9], [False, False, False, True])
     with pytest.raises(PriorError, match="position 3 is missing"):
         Prior.from_samples(masked)
     assert Prior.from_samples(masked, missing="drop").labels == (1, 2)
-    texts = np.ma.masked_array(["a", "b"], [0, 1])
+    texts = np.ma.masked_array(["a", "b"], [False, True])
     assert Prior.from_samples(texts, missing="letter").labels == ("a", "")
-    assert Prior.from_samples([1, np.ma.masked, 2], missing="drop").counts == (1, 1)
-    for numbers in (np.ma.masked_array([5, 7, 100], [0, 0, 1]), [5, 7, np.ma.masked]):
+    one: Any = np.ma.masked
+    assert Prior.from_samples([1, one, 2], missing="drop").counts == (1, 1)
+    lists: list[Any] = [np.ma.masked_array([5, 7, 100], [False, False, True]), [5, 7, np.ma.masked]]
+    for numbers in lists:
         with pytest.raises(PriorError, match="position 2 is masked"):
             Prior.from_counts(numbers)
     with pytest.raises(PriorError, match="position 1 is masked"):
-        Prior(np.ma.masked_array([0.5, 0.5], [0, 1]))
+        Prior(np.ma.masked_array([0.5, 0.5], [False, True]))
     assert Prior(np.ma.masked_array([0.5, 0.5])).size == 2  # nothing is masked
 
 
 def test_observations_that_are_given_as_counts_are_noticed() -> None:
     codes = [3, 2, 2, 1, 4, 3]
-    for made in (lambda: Prior(codes), lambda: Prior.from_counts(codes)):
-        with pytest.raises(PriorError, match=r"take Prior\.from_samples|or Prior\.from_samples"):
-            made()
+    with pytest.raises(PriorError, match=r"or Prior\.from_samples"):
+        Prior(codes)
+    with pytest.raises(PriorError, match=r"take Prior\.from_samples"):
+        Prior.from_counts(codes)
     assert Prior.from_samples(codes).counts == (1, 2, 2, 1)
     assert Prior.from_counts(codes, range(6)).counts == tuple(codes)
     for counts in ([50, 50], [1, 1, 1, 1, 1, 1], [2, 4, 8, 4, 2], [40, 40, 30, 20, 10, 10]):
