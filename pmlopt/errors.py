@@ -17,6 +17,10 @@ class InputError(PmloptError, ValueError):
     """Something handed to pmlopt cannot be meant as it stands."""
 
 
+class LabelWarning(UserWarning):
+    """Labels differ by how they are written only, or one may stand for a missing cell."""
+
+
 class PriorError(InputError):
     """A prior, a table of counts or a list of samples is not usable."""
 

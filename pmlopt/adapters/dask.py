@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
-from pmlopt.errors import MissingExtraError
-from pmlopt.releases.batches import BatchRelease
+from pmlopt.data.tables.reading import to_arrow
+from pmlopt.errors import InputError, MissingExtraError
+from pmlopt.releases.batches import BatchRelease, ColumnsAtWork
 
 try:
     import dask
     import dask.dataframe
+    import pandas
 except ImportError:
     raise MissingExtraError("data frames of Dask need it: pip install 'pmlopt[dask]'") from None
 
@@ -30,7 +34,8 @@ def release(
 
     The draws are a function of a key that this call makes and of the partition: a partition that is computed
     again, after a worker was lost or for another reader, draws what it drew before. The key is in the graph
-    of tasks, which is as secret as the data. Indices are not kept.
+    of tasks, which is as secret as the data. Indices are not kept. Columns that stay keep their types and
+    every digit.
 
     Args:
         frame: a Dask data frame.
@@ -60,8 +65,33 @@ def release(
 
 
 def _drawn(part: Any, kernel: BatchRelease, number: int) -> Any:
-    """A partition of pandas, released."""
-    released = kernel(pyarrow.RecordBatch.from_pandas(part, preserve_index=False), number)
-    made = released.replace_schema_metadata().to_pandas()
-    new = {name for one in kernel.releases for name, _ in one.released}
-    return made.astype({name: part.dtypes[name] for name in made.columns if name not in new})
+    """A partition of pandas, released.
+
+    Columns that stay never pass through Arrow, where nullable types lose digits: the number of each row does,
+    and the rows that stay are taken from the partition.
+    """
+    columns = list(part.columns)
+    check_text_names(columns)
+    work = ColumnsAtWork(kernel.releases, columns, "the data frame", typed=True, keep=kernel.keep)
+    taken = list(dict.fromkeys(name for one in kernel.releases for name in one.columns))
+    numbered = "-".join(["row", *taken])  # no column's name
+    rows = pyarrow.RecordBatch.from_pandas(part[taken], preserve_index=False)
+    rows = pyarrow.RecordBatch.from_arrays(
+        [*rows.columns, to_arrow(np.arange(len(part)))], names=[*taken, numbered]
+    )
+    released = replace(kernel, keep=(numbered,))(rows, number)
+    kept = released.column(numbered).to_numpy()
+    made = {
+        one.name: part[one.name].iloc[kept].reset_index(drop=True)
+        if one.place is not None
+        else released.column(one.name).to_pandas()
+        for one in work.columns
+    }
+    return pandas.DataFrame(made)
+
+
+def check_text_names(columns: Sequence[Any]) -> None:
+    """Raise for a frame with a column whose name is no text."""
+    for name in columns:
+        if not isinstance(name, str):
+            raise InputError(f"the data frame has a column named {name!r}: name all columns by text")

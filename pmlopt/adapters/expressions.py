@@ -38,7 +38,8 @@ class Expressions:
     def release(self, mechanism: Mechanism, seed: int | None = None) -> Any:
         """The expression of one random output for each value, drawn independently from its row.
 
-        An expression that is used twice draws twice, in lazy frames too.
+        An expression that is used twice draws twice, in lazy frames too. Each row of a constant column, such
+        as one that a literal or the name of a Hive folder made, has its own draw.
 
         Args:
             mechanism: its inputs are the values of the column; a missing value is refused if it is none.
@@ -48,14 +49,21 @@ class Expressions:
             MechanismError: on evaluation, for a value that is no input.
         """
         kernel = BatchRelease.of_arrays(mechanism, None if seed is None else new_key(seed))
-        kind = pl.Series(list(as_mechanism(mechanism).outputs)).dtype
+        kind = pl.Series(list(as_mechanism(mechanism).with_named_outputs().outputs)).dtype
         batches = count()
 
         def drawn(batch: Any) -> Any:
-            fields = [batch.struct.field(name) for name in batch.struct.fields[:-1]]
+            fields = [batch.struct.field(name) for name in batch.struct.fields[:-2]]
             made = kernel.array([field.to_arrow() for field in fields], next(batches))
             return pl.Series(fields[0].name, made, dtype=kind)
 
         # what is random is never taken for an expression that was computed already
         own = pl.lit(0).shuffle().alias("pmlopt-draw")
-        return pl.struct(self._column, own).map_batches(drawn, return_dtype=kind, is_elementwise=True)
+        # Polars keeps a constant column as one value, and would call the function on that value only: the
+        # numbers of the rows differ, so that the struct has every row
+        values = pl.struct(self._column)
+        rows = values.len() if values.meta.root_names() else pl.len()
+        numbered = pl.int_range(rows).alias("pmlopt-row")
+        return pl.struct(self._column, own, numbered).map_batches(
+            drawn, return_dtype=kind, is_elementwise=True
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -81,7 +82,7 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             raise InputError(f"`max_letters` is {self.max_letters!r}: give a positive whole number")
         if self.handle_unknown not in ("error", "most_frequent"):
             raise InputError(f"`handle_unknown` is {self.handle_unknown!r}: give 'error' or 'most_frequent'")
-        table = validate_data(self, X, dtype=None)
+        table = validate_data(self, _with_exact_integers(X), dtype=None)
         requirement = PML(self.epsilon)
         self.mechanisms_ = []
         self.most_frequent_: list[Any] = []
@@ -104,9 +105,9 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
             X: (n, d) numbers or text, columns as they were fitted.
         """
         check_is_fitted(self)
-        table = validate_data(self, X, dtype=None, reset=False)
+        table = validate_data(self, _with_exact_integers(X), dtype=None, reset=False)
         seeds = None if self.random_state is None else check_random_state(self.random_state)
-        outputs = [np.array(mechanism.outputs) for mechanism in self.mechanisms_]
+        outputs = [_in_type(_exact_array(mechanism.outputs), table.dtype) for mechanism in self.mechanisms_]
         released: NDArray[Any] = np.empty(table.shape, np.result_type(table, *outputs))
         for place, (mechanism, column) in enumerate(zip(self.mechanisms_, table.T, strict=True)):
             seed = None if seeds is None else int(seeds.randint(2**31))
@@ -125,9 +126,64 @@ class PrivateColumns(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # 
         return tags
 
 
+def _with_exact_integers(X: Any) -> Any:
+    """Return X, as objects where its columns are whole numbers whose common type is one of floats.
+
+    A frame of int64 and uint64 columns would become one of float64, which loses digits from 2^53 on.
+    """
+    kinds = getattr(X, "dtypes", None)
+    if kinds is None or not hasattr(X, "astype"):
+        return X
+    integers = [kind for kind in kinds if getattr(kind, "kind", "O") in "iu"]
+    if len(integers) < len(list(kinds)) or not all(isinstance(kind, np.dtype) for kind in integers):
+        return X
+    return X if np.result_type(*integers).kind in "iu" else X.astype(object)
+
+
+def _in_type(values: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
+    """Return whole numbers in another type of these, where it holds them; all else as it is."""
+    if not (values.dtype.kind in "iu" and kind.kind in "iu"):
+        return values
+    limits = np.iinfo(kind)
+    fits = int(limits.min) <= int(values.min()) and int(values.max()) <= int(limits.max)
+    return values.astype(kind) if fits else values
+
+
 def _plain(column: NDArray[Any]) -> NDArray[Any]:
-    """A column of objects as numbers or text, where it is all that."""
-    return np.asarray(column.tolist() if column.dtype == object else column)
+    """Return a column of objects as numbers, truth values or text, where it is all that.
+
+    Raises:
+        InputError: its values are of kinds that numpy would turn into one, such as `1` and `"1"`, or no array
+            holds them as they are.
+    """
+    if column.dtype != object:
+        return column
+    values = column.tolist()
+    kinds = {_kind_of(value) for value in values}
+    found = _exact_array(values) if len(kinds) == 1 else None
+    if found is None or found.dtype == object or found.tolist() != values:
+        names = ", ".join(sorted({type(value).__name__ for value in values}))
+        raise InputError(
+            f"a column holds values of the kinds {names}, or numbers that no array holds as they are: "
+            "convert it to one kind, text or numbers"
+        )
+    return found
+
+
+def _exact_array(values: Sequence[Any]) -> NDArray[Any]:
+    """Return values as an array: numpy makes floats of whole numbers of which only some need 64 bits."""
+    if all(type(value) is int for value in values) and max(values) >= 2**63 and min(values) >= 0:
+        return np.array(values, dtype=np.uint64 if max(values) < 2**64 else object)
+    return np.array(values)
+
+
+def _kind_of(value: Any) -> str:
+    """Return the kind of a value: values of one kind do not change when they are in one array."""
+    if isinstance(value, bool | np.bool_):
+        return "truth value"
+    if isinstance(value, int | float | np.integer | np.floating):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__
 
 
 def _numeric(values: NDArray[Any]) -> bool:
@@ -140,21 +196,35 @@ def _law(values: NDArray[Any], most: int) -> Prior:
     if len(letters) > most and _numeric(values):
         edges = np.quantile(values, np.linspace(0, 1, most + 1)[1:-1])
         bins = np.searchsorted(edges, values, side="right")
-        middles = [np.median(values[bins == place]).astype(values.dtype) for place in np.unique(bins)]
+        middles = [_middle(values[bins == place]) for place in np.unique(bins)]
         # the law of what `transform` hands to the mechanism: a middle may be nearest to values of another bin
         letters, counts = np.unique(_to_nearest(np.unique(middles), values), return_counts=True)
     return Prior.from_counts(counts.tolist(), letters.tolist())
 
 
+def _middle(values: NDArray[Any]) -> Any:
+    """Return the median in the type of the values, without rounding where they are whole numbers."""
+    if values.dtype.kind not in "iu":
+        return np.median(values).astype(values.dtype)
+    ordered = np.sort(values)
+    total = sum(int(ordered[place]) for place in ((len(values) - 1) // 2, len(values) // 2))
+    return values.dtype.type(abs(total) // 2 * (1 if total > 0 else -1))  # halves go towards zero
+
+
 def _nearest(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
     """The letter of each value: itself, or the nearest number."""
-    letters = np.array(mechanism.inputs)
+    letters = _exact_array(mechanism.inputs)
     found = _to_nearest(letters, values) if _numeric(values) and _numeric(letters) else values
     return list(found.tolist())
 
 
 def _to_nearest(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
     """For each value the nearest of some letters, which ascend; the lower one of two."""
+    whole = letters.dtype.kind in "iu" and values.dtype.kind in "iu"
+    if whole:  # differences are of more bits, and types of other signs would become floats
+        far = max(abs(int(end)) for side in (letters, values) for end in (side.min(), side.max())) >= 2**62
+        letters, values = (side.astype(object if far else np.int64) for side in (letters, values))
     above = np.clip(np.searchsorted(letters, values), 1, max(1, len(letters) - 1))
     low, high = letters[above - 1], letters[np.minimum(above, len(letters) - 1)]
-    return np.asarray(np.where(np.abs(values - low) <= np.abs(high - values), low, high))
+    nearest = np.where(np.abs(values - low) <= np.abs(high - values), low, high)
+    return _exact_array(nearest.tolist()) if nearest.dtype == object else np.asarray(nearest)

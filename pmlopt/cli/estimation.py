@@ -138,7 +138,7 @@ def _parts(
     """Return the mechanism of each column: those of files, and one that changes nothing of each in clear."""
     from pmlopt.data.mechanism import Mechanism
 
-    parts = [Mechanism.load(file) for file in mechanism_files]
+    parts = [Mechanism.load(file).with_named_outputs() for file in mechanism_files]
     if len(parts) > 1 and columns and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     for place, name in enumerate(by, len(columns)):
@@ -214,7 +214,7 @@ def people_needed_command(
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases.estimation import people_needed
 
-    mechanism = Mechanism.load(mechanism_file)
+    mechanism = Mechanism.load(mechanism_file).with_named_outputs()
     prior = aligned(read_prior(prior_file), mechanism)
     needed = people_needed(prior, mechanism, half_width, confidence, workload, intervals)
     asked = {"half_width": half_width, "confidence": confidence, "intervals": intervals}

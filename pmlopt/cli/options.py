@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -32,7 +33,7 @@ from pmlopt import __version__
 from pmlopt.cli.printing import echo_json, print_result, say, status
 from pmlopt.core import files
 from pmlopt.core.files import output_apart
-from pmlopt.errors import InfeasibleError, InputError, PmloptError, SolverError
+from pmlopt.errors import InfeasibleError, InputError, LabelWarning, PmloptError, SolverError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
@@ -49,7 +50,7 @@ def exits(command: Callable[A, None]) -> Callable[A, None]:
     @wraps(command)
     def run(*args: A.args, **kwargs: A.kwargs) -> None:
         try:
-            with _streams(), _printing_apart():
+            with _streams(), _printing_apart(), _warning_of_labels():
                 command(*args, **kwargs)
         except InputError as error:
             _fail(error, BAD_INPUT)
@@ -94,6 +95,24 @@ def _printing_apart() -> Iterator[None]:
         yield
         return
     with output_apart(sys.stdout), redirect_stdout(sys.stderr):
+        yield
+
+
+@contextmanager
+def _warning_of_labels() -> Iterator[None]:
+    """Print each warning about labels once, to standard error, in place of a line of Python's."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", LabelWarning)
+        usual, printed = warnings.showwarning, set[str]()
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if not issubclass(category, LabelWarning):
+                usual(message, category, *place, **more)
+            elif str(message) not in printed:
+                printed.add(str(message))
+                say(f"warning: {message}", err=True)
+
+        warnings.showwarning = show
         yield
 
 

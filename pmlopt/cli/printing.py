@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, shown
+from pmlopt.core.arrays import FloatArray, name_outputs, shown
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -188,7 +188,13 @@ def print_matrix(mechanism: Mechanism) -> None:
     if isinstance(mechanism, OrbitMechanism) and not mechanism.listable(WIDEST_TABLE):
         say(f"The mechanism has {len(mechanism.masses)} orbits of pairs: -o writes it to a file.")
         return
-    _print_cells("mechanism", "P(output | secret)", mechanism.inputs, mechanism.outputs, mechanism.matrix)
+    _print_cells(
+        "mechanism",
+        "P(output | secret)",
+        mechanism.inputs,
+        name_outputs(mechanism.inputs, mechanism.outputs),
+        mechanism.matrix,
+    )
 
 
 def _print_cells(

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.frames import are_named
+from pmlopt.core.frames import are_named, masked_position
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 
 FloatArray = NDArray[np.float64]
@@ -47,6 +47,18 @@ class Positions(tuple[int, ...]):
         return (len(self),)
 
 
+def name_outputs(inputs: tuple[Label, ...], outputs: tuple[Label, ...]) -> tuple[Label, ...]:
+    """Return y0, y1, ... for outputs without labels of inputs with labels, else the outputs as they are.
+
+    Examples:
+        >>> name_outputs((1, 2), Positions(2)), name_outputs((1, 2), (1, 2))
+        (('y0', 'y1'), (1, 2))
+    """
+    if isinstance(outputs, Positions) and not isinstance(inputs, Positions):
+        return tuple(f"y{place}" for place in outputs)
+    return outputs
+
+
 _FEW = reprlib.Repr()
 _FEW.maxtuple, _FEW.maxstring, _FEW.maxother = 12, 80, 80
 
@@ -62,6 +74,7 @@ def float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> F
     """
     if are_named(values):
         raise error(f"{what}: the numbers carry labels, and are taken by position: give an array, in order")
+    check_unmasked(values, what, error)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO":
@@ -77,6 +90,17 @@ def float_array(values: Any, ndim: int, what: str, error: type[InputError]) -> F
         raise error(f"{what} has the entry {array[where]} at {position(where)}: give finite numbers")
     array.setflags(write=False)
     return array
+
+
+def check_unmasked(values: Any, what: str, error: type[InputError]) -> None:
+    """Raise where an array has masked entries, which are missing."""
+    place = masked_position(values)
+    if place is not None:
+        where = position(place) if len(place) in (1, 2) else "one position"
+        raise error(
+            f"{what}: the entry at {where} is masked, which is a missing value: leave it out, or give every "
+            "value"
+        )
 
 
 def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:

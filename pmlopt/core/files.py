@@ -31,7 +31,13 @@ from pmlopt.core.arrays import (
     check_json_labels,
     few,
     labels_from_text,
+    name_outputs,
 )
+from pmlopt.core.file_kinds import describe_foreign_file
+from pmlopt.core.matrix_layout import check_layout
+from pmlopt.core.matrix_layout import is_number as is_number
+from pmlopt.core.matrix_layout import number_of as number_of
+from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.records import ROOM, Context, Range, Shape, fields_of, parse_json, read
 from pmlopt.errors import FileFormatError, InputError
 
@@ -369,22 +375,27 @@ def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
     write_whole(path, encode(stored))
 
 
-def read_matrix(path: str | os.PathLike[str]) -> MatrixFile:
+def read_matrix(path: str | os.PathLike[str], *, stochastic: bool = True) -> MatrixFile:
     """Read a labelled matrix; the ending names the format, and for `-`, standard input, how it begins.
+
+    Args:
+        path: of the file.
+        stochastic: whether the rows are laws, by which a missing header is noticed.
 
     Raises:
         FileFormatError: the file is not there, cut short, or not of its format.
     """
-    decode = {".csv": _from_csv, ".json": _from_json, ".npz": _from_npz}
-    if is_standard(path):
-        content = read_bytes(path)
-        return decode[_ending_by_content(content)](path, content)
-    return decode[ending_of(path)](path, read_bytes(path))
+    ending = None if is_standard(path) else ending_of(path)
+    content = read_bytes(path)
+    ending = ending or _ending_by_content(content)
+    if ending == ".csv":
+        return labelled_matrix(read_rows(path, content), path, stochastic=stochastic)
+    return (_from_json if ending == ".json" else _from_npz)(path, content)
 
 
 def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
     """The labels of the rows and of the columns of a matrix in a file, and its numbers."""
-    stored = read_matrix(path)
+    stored = read_matrix(path, stochastic=False)
     return stored.inputs, stored.outputs, stored.matrix
 
 
@@ -456,7 +467,10 @@ def read_rows(
     path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
 ) -> list[list[str]]:
     """The rows of a whole CSV file in UTF-8, of which there are so many at least: a header and a row."""
-    stream = io.BytesIO(read_bytes(path) if content is None else content)
+    content = read_bytes(path) if content is None else content
+    if (foreign := describe_foreign_file(content, small=True)) is not None:
+        raise FileFormatError(f"{path}: {foreign}")
+    stream = io.BytesIO(content)
     rows = list(rows_of(io.TextIOWrapper(stream, "utf-8-sig", newline=""), path, delimiter))
     if len(rows) < least:
         raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")
@@ -481,6 +495,8 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
         raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
     columns = [labels_from_text(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
     labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
+    for column in columns:
+        warn_of_near_labels(column, path)
     return labels, _whole_or_real(path, labels, [row[-1].strip() for row in rows[1:]])
 
 
@@ -497,15 +513,6 @@ def _whole_or_real(
     if all(number.is_integer() for number in numbers):
         return [int(number) for number in numbers]
     return numbers
-
-
-def is_number(text: str) -> bool:
-    """Whether a text reads as a number, which may be infinite or NaN."""
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def json_bytes(content: Any) -> bytes:
@@ -544,9 +551,10 @@ def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> Non
 
 
 def _to_csv(stored: MatrixFile) -> bytes:
-    check_csv_labels(stored.inputs, stored.outputs)
+    outputs = name_outputs(stored.inputs, stored.outputs)
+    check_csv_labels(stored.inputs, outputs)
     rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
-    return csv_bytes([["", *stored.outputs], *([label, *map(repr, row)] for label, row in rows)])
+    return csv_bytes([["", *outputs], *([label, *map(repr, row)] for label, row in rows)])
 
 
 def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
@@ -568,28 +576,22 @@ def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
         raise FileFormatError(f"a label or a cell cannot be written as UTF-8: {cause}") from None
 
 
-def _from_csv(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
-    return labelled_matrix(read_rows(path, content), path)
-
-
-def labelled_matrix(rows: Sequence[Sequence[str]], path: object, mark: str = ".") -> MatrixFile:
+def labelled_matrix(
+    rows: Sequence[Sequence[str]], path: object, mark: str = ".", *, stochastic: bool = True
+) -> MatrixFile:
     """The matrix of rows of text, the inputs before it and the outputs above; `mark` is the decimal one."""
     if len(rows[0]) < 2:
         raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
+    if stochastic:
+        check_layout([[cell.replace(mark, ".") for cell in row] for row in rows], path)
     matrix = [
         [number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
         for number, row in enumerate(rows[1:], start=2)
     ]
-    inputs = labels_from_text([row[0] for row in rows[1:]])
-    return MatrixFile(np.array(matrix), inputs, labels_from_text(rows[0][1:]))
-
-
-def number_of(cell: str, where: str) -> float:
-    """The number in a cell of a CSV file, or a FileFormatError that says where another text stands."""
-    try:
-        return float(cell)
-    except ValueError:
-        raise FileFormatError(f"{where}: {cell!r} stands where a number belongs") from None
+    inputs, outputs = (labels_from_text(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))
+    for labels in (inputs, outputs):
+        warn_of_near_labels(labels, path)
+    return MatrixFile(np.array(matrix), inputs, outputs)
 
 
 def _to_json(stored: MatrixFile) -> bytes:

@@ -34,6 +34,10 @@ _PLAIN = (
 """What holds no frame: narwhals need not be asked, nor imported."""
 
 
+_NUMBERS = {int, float, str, bool, np.float64, np.int64}
+"""Types that have no parts, for a quick look at long lists."""
+
+
 def opened(data: Any, *, lazy: bool = False) -> Any:
     """The frame or the series of narwhals on what another library made; None for anything else.
 
@@ -148,12 +152,35 @@ def is_missing(value: Any) -> bool:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")
         (True, True, False)
     """
-    if value is None or type(value).__name__ == "NAType":
+    if value is None or value is np.ma.masked or type(value).__name__ == "NAType":
         return True
     try:
         return bool(value != value)
     except (TypeError, ValueError):
         return False
+
+
+def masked_position(values: Any) -> tuple[int, ...] | None:
+    """Return where the first masked entry of an array of `numpy.ma` is; None where there is none.
+
+    Lists and tuples are searched for such arrays, and for the constant `numpy.ma.masked`. What
+    lies below a mask is no value: a fill value, or one that is to be kept back.
+
+    Examples:
+        >>> masked_position(np.ma.masked_array([[1, 2], [3, 4]], [[0, 0], [1, 0]])), masked_position([1, 2])
+        ((1, 0), None)
+    """
+    if isinstance(values, np.ma.MaskedArray):
+        places = np.argwhere(np.ma.getmaskarray(values))
+        return tuple(int(place) for place in places[0]) if len(places) else None
+    if not isinstance(values, list | tuple) or set(map(type, values)) <= _NUMBERS:
+        return None
+    for place, value in enumerate(values):
+        if isinstance(value, list | tuple | np.ma.MaskedArray):
+            inner = masked_position(value)
+            if inner is not None:
+                return (place, *inner)
+    return None
 
 
 def check_missing(missing: object, error: type[InputError] = InputError) -> None:

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, IntArray, float_array
+from pmlopt.core.arrays import FloatArray, IntArray, check_unmasked, float_array
 from pmlopt.errors import PriorError
 
 
@@ -83,6 +83,7 @@ class Grid:
         Raises:
             PriorError: a point is outside, or has another number of axes.
         """
+        check_unmasked(points, "the points", PriorError)
         places = float_array(np.asarray(points), 2, "the points", PriorError)
         if places.shape[1] != len(self.edges):
             raise PriorError(f"the points have {places.shape[1]} axes, and the grid {len(self.edges)}")

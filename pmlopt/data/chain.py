@@ -10,7 +10,16 @@ from typing import Annotated, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, few, float_array, labels_of, nonnegative
+from pmlopt.core.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    Label,
+    check_unmasked,
+    few,
+    float_array,
+    labels_of,
+    nonnegative,
+)
 from pmlopt.core.records import Record, Shape
 from pmlopt.errors import PriorError
 
@@ -51,6 +60,7 @@ class Chain(Record):
         over: Sequence[ArrayLike] | FloatArray | None = None,
     ) -> None:
         first = float_array(initial, 1, "the law of the first state", PriorError)
+        check_unmasked(kernels, "the kernels", PriorError)
         moves = np.asarray(kernels, dtype=float)
         moves = float_array(moves[None] if moves.ndim == 2 else moves, 3, "the kernels", PriorError)
         if moves.shape[1:] != (len(first), len(first)) or not len(moves):
@@ -191,6 +201,8 @@ def smoothed(
 
 def _within(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:
     """(2, T, N, N) the bounds on kernels."""
+    for end in over:
+        check_unmasked(end, "the bounds on kernels", PriorError)
     ends = [np.asarray(end, dtype=float) for end in over]
     if len(ends) != 2 or any(end.shape not in (kernels.shape, kernels.shape[1:]) for end in ends):
         raise PriorError(

@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label, float_array, real, whole
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, check_unmasked, float_array, real, whole
 from pmlopt.core.grids import Grid
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
@@ -94,6 +94,7 @@ class Continuous:
             (2, 1, 1)
         """
         axes = 2 if np.ndim(values) == 2 else 1
+        check_unmasked(values, "the sample", PriorError)
         points = float_array(np.asarray(values), axes, "the sample", PriorError)
         points = points.reshape(len(points), -1)
         self = cls.__new__(cls)

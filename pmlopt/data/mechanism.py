@@ -22,6 +22,7 @@ from pmlopt.core.arrays import (
     label_array,
     label_key,
     labels_of,
+    name_outputs,
     places_of,
     same_labels,
     same_set,
@@ -30,6 +31,7 @@ from pmlopt.core.arrays import (
 from pmlopt.core.display import heat_map, matrix_html, number, pandas, table_latex
 from pmlopt.core.frames import are_named, opened, pandas_index
 from pmlopt.core.guesses import Guessed
+from pmlopt.core.near_labels import describe_difference
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, random_bits
 from pmlopt.data.tables.labelled import Numbers, column, table
@@ -102,10 +104,21 @@ class Mechanism(Guessed):
         worst = int(np.argmax(np.abs(sums - 1)))
         if abs(sums[worst] - 1) > SUM_TOLERANCE:
             raise MechanismError(
-                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: divide each row by "
-                "its sum if rounding explains it"
+                f"the row of {rows[worst]!r} sums to {sums[worst]:.12g}, not to 1: {_sum_hint(array)}"
             )
         vars(self).update(matrix=array, inputs=rows, outputs=columns)
+
+    def with_named_outputs(self) -> Mechanism:
+        """Return the mechanism with the outputs y0, y1, ... where they have no labels and the inputs have.
+
+        The numbers 0, 1, ... would pass for letters in a file.
+
+        Examples:
+            >>> Mechanism([[0.5, 0.5]], inputs=[1]).with_named_outputs().outputs
+            ('y0', 'y1')
+        """
+        outputs = name_outputs(self.inputs, self.outputs)
+        return self if outputs is self.outputs else Mechanism(self.matrix, self.inputs, outputs)
 
     def __eq__(self, other: object) -> bool:
         """Whether the other is a mechanism with the same labels, in this order, and the same matrix."""
@@ -350,7 +363,10 @@ def paired(prior: PriorLike, mechanism: MechanismLike) -> tuple[Prior, Mechanism
         raise MechanismError("the prior comes first, and then the mechanism")
     p, m = as_prior(prior), as_mechanism(mechanism)
     if p.size != len(m.inputs):
-        raise MechanismError(f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs")
+        raise MechanismError(
+            f"the prior has {p.size} letters and the mechanism {len(m.inputs)} inputs"
+            + _size_hint(p.labels, m.inputs)
+        )
     if are_named(prior) and not isinstance(m.inputs, Positions) and same_set(p.labels, m.inputs):
         p = p.reordered(m.inputs)
     elif are_named(mechanism) and not isinstance(p.labels, Positions) and same_set(p.labels, m.inputs):
@@ -381,7 +397,38 @@ def match_labels(
             f"{left_name} {one} and {right_name} {other} look alike and differ: text or a truth value on one "
             "side is a number on the other; give both the same"
         )
-    raise error(f"{left_name} {one} and {right_name} {other} differ")
+    close = next(filter(None, (describe_difference(label, right) for label in left)), "")
+    raise error(f"{left_name} {one} and {right_name} {other} differ{close}")
+
+
+def _sum_hint(matrix: FloatArray) -> str:
+    """Return what explains rows that do not sum to one, by the sums of rows and columns."""
+    down, across = matrix.sum(axis=0), matrix.sum(axis=1)
+    for total, written in ((1.0, ""), (100.0, "in percent")):
+        near = 1e-2 * total
+        if total > 1 and np.abs(across - total).max() <= near:
+            return "the numbers are percentages: divide all of them by 100"
+        if np.abs(down - total).max() <= near:
+            also = f", {written}: divide all of them by 100, too" if written else ""
+            return (
+                "the matrix is transposed, for each column sums to "
+                f"{total:g}: give a row for each input and a column for each output{also}"
+            )
+    return "divide each row by its sum if rounding explains it"
+
+
+def _size_hint(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
+    """Return which letters are on one side only, of two sides with labels; empty text where none is."""
+    if isinstance(labels, Positions) or isinstance(inputs, Positions):
+        return ""
+    sides = ((labels, inputs, "not among the inputs"), (inputs, labels, "not among the letters of the prior"))
+    for side, other, words in sides:
+        known = set(map(label_key, other))
+        alone = [label for label in side if label_key(label) not in known]
+        if alone:
+            named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[0], other)
+            return f": {named} {words}{close}"
+    return ""
 
 
 def _similar(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:

@@ -27,6 +27,7 @@ from pmlopt.core.arrays import (
 from pmlopt.core.display import bars, number, pandas, table_html, table_latex
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missing
 from pmlopt.core.guesses import Guessed
+from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.records import Context, Given, Record, Shape
 from pmlopt.data.tables.labelled import Numbers, column, vector
 from pmlopt.errors import PriorError
@@ -94,7 +95,7 @@ class Prior(Guessed, Record):
         if abs(total - 1) > SUM_TOLERANCE:
             raise PriorError(
                 f"the probabilities sum to {total:.12g}, not to 1: divide them by their sum, "
-                "or take Prior.from_counts, where they are counts"
+                "or take Prior.from_counts, where they are counts" + _observations_hint(array)
             )
         if samples is not None:
             samples = _count(samples, "the number of samples")
@@ -136,6 +137,7 @@ class Prior(Guessed, Record):
             (('low', 'high'), array([0.75, 0.25]), 4)
         """
         names, integers = counted(counts, labels)
+        _check_are_counts(names, integers)
         return cls._from_integers(integers, names, samples=sum(integers))
 
     @classmethod
@@ -167,6 +169,7 @@ class Prior(Guessed, Record):
             )
         try:
             present = given if not absent else [value for value in given if not is_missing(value)]
+            _check_truths(present)
             table = Counter(present)
             letters: list[Any] = sorted(table)
         except TypeError:
@@ -177,6 +180,7 @@ class Prior(Guessed, Record):
         counts: dict[Label, int] = {letter: table[letter] for letter in letters}
         if absent and missing == "letter":
             counts[MISSING_LETTER] = counts.pop(MISSING_LETTER, 0) + len(absent)
+        warn_of_near_labels(list(counts), "the samples")
         return cls.from_counts(counts)
 
     @classmethod
@@ -376,6 +380,48 @@ def counted(
         _count(value, f"the count of the letter {label!r}")
         for label, value in zip(names, values, strict=True)
     )
+
+
+def _observations_hint(numbers: FloatArray) -> str:
+    """Return what to take for whole numbers of which some repeat; empty text for others."""
+    whole = bool((numbers == np.rint(numbers)).all())
+    repeat = len(np.unique(numbers)) < len(numbers)
+    return ", or Prior.from_samples, where each is an observation of a person" if whole and repeat else ""
+
+
+def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> None:
+    """Raise for a plain list of numbers that look like the codes of people, an observation each.
+
+    These are many, repeat, and are smaller than their number; counts of so few people are no use.
+    """
+    if not isinstance(labels, Positions) or len(counts) < 6:
+        return
+    if 1 < len(set(counts)) < len(counts) and max(counts) < len(counts):
+        raise PriorError(
+            f"the counts {few(counts)} have no labels and repeat: if each is the observation of a person, "
+            "take Prior.from_samples; if they are counts, give labels=, one for each"
+        )
+
+
+def _check_truths(samples: Sequence[Any]) -> None:
+    """Raise where truth values stand among other values.
+
+    To Python True is equal to 1, and they are two letters. Of tuples each part is compared with the
+    same part of the others.
+    """
+    kinds: dict[int, set[type]] = {}
+    if not {bool, np.bool_, tuple} & set(map(type, samples)):
+        return
+    for value in samples:
+        for place, part in enumerate(value if isinstance(value, tuple) else (value,)):
+            kinds.setdefault(place, set()).add(type(part))
+    for found in kinds.values():
+        others = sorted(kind.__name__ for kind in found - {bool, np.bool_})
+        if others and len(others) < len(found):
+            raise PriorError(
+                f"the samples mix kinds, truth values and {', '.join(others)}: convert them to one kind, "
+                "such as to text"
+            )
 
 
 def _check_letters(labels: tuple[Label, ...], probabilities: FloatArray) -> None:

@@ -17,6 +17,7 @@ from pmlopt.core.arrays import (
     SUM_TOLERANCE,
     FloatArray,
     Label,
+    check_unmasked,
     few,
     labels_from_text,
     labels_of,
@@ -275,6 +276,7 @@ class Secret(Record):
 
 def _laws(joint: ArrayLike) -> FloatArray:
     """(L, S, N) non-negative and finite."""
+    check_unmasked(joint, "the joint law", PriorError)
     try:
         laws = np.array(joint, dtype=float)
     except (TypeError, ValueError) as cause:

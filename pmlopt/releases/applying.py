@@ -229,7 +229,7 @@ class _Work:
         about = source.stat()
         place = (name, about.st_size, about.st_mtime_ns)  # a file that changed meanwhile is another place
         bits = [KeyedBits(self.key, *place, number) for number in range(len(self.releases))]
-        with open_table(source) as table:
+        with open_table(source, may_be_empty=True) as table:
             done = apply_columns(
                 table, self.releases, target, keep=self.keep, drop_missing=self.drop_missing, seed=bits
             )

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, counts_at, float_array
+from pmlopt.core.arrays import SUM_TOLERANCE, FloatArray, Label, check_unmasked, counts_at, float_array
 from pmlopt.core.frames import opened
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.secret import Secret
@@ -106,6 +106,7 @@ def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
             found = found.along(axis, part.inputs, MechanismError, absent=0)
         table = float_array(found.values, 2, "the joint law", PriorError)
     else:
+        check_unmasked(joint, "the joint law", PriorError)
         try:
             table = np.array(joint, dtype=float)
         except (TypeError, ValueError) as cause:
@@ -223,6 +224,7 @@ def level_in_clear(joint: Secret | ArrayLike) -> float:
 def _secret(joint: Secret | ArrayLike) -> Secret:
     if isinstance(joint, Secret):
         return joint
+    check_unmasked(joint, "the joint law", PriorError)
     try:
         total = float(np.sum(np.asarray(joint, dtype=float)))
     except (TypeError, ValueError):

@@ -33,6 +33,9 @@ class ColumnRelease:
     mechanism: Mechanism
     columns: tuple[str, ...]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mechanism", self.mechanism.with_named_outputs())
+
     @property
     def released(self) -> list[tuple[str, list[Label]]]:
         """The names of the columns that are written, each with the labels of the outputs."""
@@ -182,7 +185,7 @@ class BatchRelease:
         Raises:
             MechanismError: its outputs are tuples of as many parts, which are no column.
         """
-        made = as_mechanism(mechanism)
+        made = as_mechanism(mechanism).with_named_outputs()
         first = made.inputs[0]
         width = len(first) if isinstance(first, tuple) else 1
         release = ColumnRelease(made, tuple(f"part {k + 1}" for k in range(width)))
@@ -219,7 +222,7 @@ class BatchRelease:
         import pyarrow
 
         table, schema = self._at_work(batch.schema)
-        rows = Batch(batch.columns, batch.num_rows, 0, text=False)
+        rows = Batch(batch.columns, batch.num_rows, 0, text=False, names=batch.schema.names)
         codes = table.codes(rows)
         bits: list[RandomBits] = [SystemBits()] * len(codes)
         if self.key is not None:

@@ -19,6 +19,7 @@ from pmlopt.core.arrays import (
     IntArray,
     Label,
     Positions,
+    check_unmasked,
     few,
     label_key,
     nonnegative,
@@ -416,6 +417,7 @@ class Ledger:
     def _members(self, people: ArrayLike | None) -> IntArray:
         if people is None:
             return np.arange(self.people)
+        check_unmasked(people, "the people in a release", PrivacyError)
         members = np.atleast_1d(np.asarray(people))
         if members.ndim != 1 or members.dtype.kind not in "iu" or not members.size:
             raise PrivacyError("the people in a release are their numbers: give a list of whole numbers")
@@ -566,7 +568,7 @@ class Ledger:
 def _columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
     """The place of each outcome among the outputs; numbers of outputs without labels are read at once."""
     if (
-        isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
+        type(outcomes) is np.ndarray and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
         and isinstance(mechanism.outputs, Positions)
         and ((outcomes >= 0) & (outcomes < len(mechanism.outputs))).all()
     ):  # fmt: skip

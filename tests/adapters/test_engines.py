@@ -177,3 +177,45 @@ def test_dask_keeps_types_and_drops_the_index_and_what_is_not_kept(people: panda
     assert list(found.columns) == ["smokes", "weight", "when"]
     assert len(found) == ROWS - 1
     assert found.index.max() < ROWS
+
+
+@pytest.mark.parametrize("kind", ["Int64", "UInt64", "int64[pyarrow]", "uint64[pyarrow]"])
+@pytest.mark.parametrize("number", [2**53 + 1, 1582218195625938945, 2**63 - 1])
+def test_dask_keeps_every_digit_beside_a_missing_cell(kind: str, number: int) -> None:
+    same = Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])
+    frame = pandas.DataFrame({
+        "k": pandas.array([number, None, number - 2], dtype=kind), "s": ["no", "yes", "no"],
+        "o": [number, None, "text"], "t": pandas.array([1.5, None, 2], dtype="Float64"),
+    })  # fmt: skip
+    data = dask.dataframe.from_pandas(frame, npartitions=1)
+    released = on_dask.release(data, {"s": same}, keep=["k", "o", "t"])
+    found = released.compute()
+    assert list(found.columns) == ["k", "s", "o", "t"]
+    assert str(found["k"].dtype) == str(released.dtypes["k"]) == kind
+    assert [None if pandas.isna(one) else int(one) for one in found["k"]] == [number, None, number - 2]
+    assert found["s"].tolist() == ["no", "yes", "no"]
+
+
+def test_dask_releases_letters_past_the_floats() -> None:
+    letters = [2**53 + 1, 2**53 + 3]
+    frame = pandas.DataFrame({"k": pandas.array([*letters, None], dtype="Int64")})
+    data = dask.dataframe.from_pandas(frame, npartitions=1)
+    kept = on_dask.release(data, {"k": Mechanism(np.eye(2), letters, letters)}, drop_missing=True).compute()
+    assert kept["k"].tolist() == letters
+
+
+def test_frames_of_dask_are_named_by_text() -> None:
+    data = dask.dataframe.from_pandas(pandas.DataFrame([["no", "yes"]], columns=["s", 1]), npartitions=1)
+    with pytest.raises(InputError, match="a column named 1: name all columns by text"):
+        on_dask.release(data, {"s": Mechanism(np.eye(2), ["no", "yes"], ["no", "yes"])})
+
+
+def test_duckdb_draws_for_each_row_of_a_constant() -> None:
+    response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+    connection = duckdb.connect()
+    on_duckdb.register(connection, "release", response)
+    for source in ("range(10000)", "(SELECT 'yes' AS k FROM range(10000))"):
+        argument = "'yes'" if source.startswith("range") else "k"
+        query = f"SELECT avg((release({argument}) = 'yes')::INT) FROM {source}"
+        # off by .05 with probability 2 exp(-2 * 10,000 * .05^2), below 1e-21, by Hoeffding's inequality
+        assert abs(connection.sql(query).fetchall()[0][0] - 0.75) < 0.05

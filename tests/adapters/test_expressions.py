@@ -1,5 +1,6 @@
 """The namespace of Polars expressions."""
 
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -45,3 +46,43 @@ def test_an_expression_that_is_used_twice_draws_twice(engine: Any) -> None:
     for query in (beside, after, within):
         found = query.collect(engine=engine)
         assert (found["first"] != found["second"]).any()
+
+
+ROWS = 10_000
+RESPONSE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+
+
+def has_a_draw_for_each_row(drawn: Any) -> bool:
+    """Whether the share of "yes" is that of independent draws from (.25, .75).
+
+    By Hoeffding's inequality it is off by .05 or more with probability 2 exp(-2 * 10,000 * .05^2), which is
+    below 1e-21; one draw for all rows is always off by .25.
+    """
+    return len(drawn) == ROWS and abs((drawn == "yes").mean() - 0.75) < 0.05
+
+
+@pytest.mark.parametrize("engine", ["in-memory", "streaming"])
+def test_each_row_of_a_constant_column_has_its_own_draw(engine: Any, tmp_path: Path) -> None:
+    people = pl.DataFrame({"id": range(ROWS)})
+    constant, release = people.with_columns(k=pl.lit("yes")), pl.col("k").pmlopt.release(RESPONSE)
+    constant.write_parquet(tmp_path / "hive", partition_by="k")
+    folder = pl.scan_parquet(tmp_path / "hive/**/*.parquet", hive_partitioning=True)
+    for lazy in (
+        constant.lazy().select(y=release),
+        people.lazy().with_columns(k=pl.lit("yes")).with_columns(y=release),
+        people.lazy().select(y=pl.lit("yes").pmlopt.release(RESPONSE)),
+        people.lazy().with_columns(y=pl.lit("yes").pmlopt.release(RESPONSE)),
+        folder.select(y=release),
+        folder.with_columns(y=release).filter(pl.col("id") >= 0),
+    ):
+        assert has_a_draw_for_each_row(lazy.collect(engine=engine)["y"])
+    assert has_a_draw_for_each_row(constant.with_columns(y=release)["y"])
+    groups = constant.with_columns(g=pl.col("id") % 2)
+    assert has_a_draw_for_each_row(groups.with_columns(y=release.over("g"))["y"])
+    assert has_a_draw_for_each_row(groups.group_by("g").agg(y=release).explode("y")["y"])
+
+
+def test_a_tuple_of_constant_columns_has_its_own_draw_in_each_row() -> None:
+    pairs = Mechanism([[0.25, 0.75]], [("a", 1)], ["no", "yes"])
+    people = pl.DataFrame({"id": range(ROWS)}).with_columns(x=pl.lit("a"), z=pl.lit(1))
+    assert has_a_draw_for_each_row(people.select(y=pl.col("x", "z").pmlopt.release(pairs))["y"])

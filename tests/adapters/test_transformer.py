@@ -70,3 +70,45 @@ def test_a_text_that_was_not_fitted_goes_by_the_most_frequent_one_where_asked() 
     assert private.transform(later).tolist() == known.transform([["no"]] * 200).tolist()
     with pytest.raises(InputError, match="'ignore'"):
         PrivateColumns(handle_unknown="ignore").fit(fitted)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.int8, np.uint32, np.int64, np.uint64])
+@pytest.mark.parametrize("width", [1, 2])
+def test_whole_numbers_keep_their_type_and_every_digit(kind: Any, width: int) -> None:
+    high = np.iinfo(kind).max
+    low = high - 2 if high < 2**62 else 2**53 + 1
+    table = np.array([[low] * width, [low] * width, [high] * width, [high] * width], dtype=kind)
+    private = PrivateColumns(epsilon=0.3, random_state=1).fit(table)
+    released = np.vstack([private.transform(table) for _ in range(10)])
+    assert released.dtype == kind
+    assert (
+        {int(value) for value in released.ravel()}
+        == {int(low), int(high)}
+        == set(private.mechanisms_[0].outputs)
+    )
+
+
+def test_columns_of_several_types_of_whole_numbers_keep_every_digit() -> None:
+    frame = pd.DataFrame(
+        {"a": np.array([2**63 + 1, 2**63 + 3] * 2, dtype=np.uint64), "b": np.array([-(2**62), 7] * 2)}
+    )
+    private = PrivateColumns(epsilon=0.3, random_state=1).fit(frame)
+    released = np.vstack([private.transform(frame) for _ in range(10)])
+    for place, name in enumerate(frame):
+        assert private.mechanisms_[place].inputs == tuple(sorted(set(frame[name].tolist())))
+        assert set(released[:, place].tolist()) == set(private.mechanisms_[place].outputs)
+
+
+def test_a_number_goes_to_the_nearest_letter_in_every_type() -> None:
+    for kind in (np.uint8, np.uint64, np.int8):
+        letters = np.array([[100], [100], [120], [120]], dtype=kind)
+        private = PrivateColumns(epsilon=9.0, random_state=1).fit(letters)
+        near = private.transform(np.array([[1], [90], [109], [111], [127]], dtype=kind)).ravel()
+        assert near.tolist() == [100, 100, 100, 120, 120]  # at 9 nats the letters are released as they are
+
+
+def test_kinds_that_one_array_would_make_alike_are_refused() -> None:
+    for values in ([1, "1"], [True, 1], [1.5, "a"], [True, "True"], [None, "a"], [2**63 + 1, -1]):
+        table = np.array([[value] for value in values * 2], dtype=object)
+        with pytest.raises((InputError, ValueError, TypeError), match=r"kinds|NaN|None"):
+            PrivateColumns(epsilon=0.3).fit(table)

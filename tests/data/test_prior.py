@@ -134,3 +134,60 @@ def test_weights_have_exactly_the_ratios_of_the_floats_or_counts(
         assert [Fraction(w, sum(weights)) for w in weights] == [Fraction(v) / sum(law) for v in law]
     assert math.fsum(prior.pmf) == pytest.approx(1, abs=1e-15)
     assert prior.max_leakage == pytest.approx(max(-math.log(v) for v in probabilities), abs=1e-14)
+
+
+KINDS_THAT_MIX: list[list[Any]] = [
+    [True, 1, 1, 0],
+    [1, True, 0],
+    [False, 0, 5],
+    [True, 1.0],
+    [np.True_, 1],
+    [np.bool_(False), np.int64(0)],
+    [("a", True), ("a", 1)],
+]
+
+
+@pytest.mark.parametrize("samples", KINDS_THAT_MIX)
+def test_truth_values_among_numbers_are_refused(samples: list[Any]) -> None:
+    with pytest.raises(PriorError, match="mix kinds, truth values and"):
+        Prior.from_samples(samples)
+    with pytest.raises(PriorError, match="mix kinds, truth values and"):
+        Prior.from_samples([*samples, None], missing="drop")
+
+
+def test_kinds_that_do_not_mix_are_counted() -> None:
+    assert Prior.from_samples([True, False, np.True_]).counts == (1, 2)
+    assert Prior.from_samples([1, 1.0, 2]).counts == (2, 1)  # one number, written twice
+    assert Prior.from_samples([("a", True), ("a", False), ("a", True)]).counts == (1, 2)
+    with pytest.raises(PriorError, match="mix kinds"):
+        Prior.from_samples([1, "1"])
+
+
+def test_masked_entries_are_missing() -> None:
+    masked: Any = np.ma.masked_array([1, 2, 2, 9], [False, False, False, True])
+    with pytest.raises(PriorError, match="position 3 is missing"):
+        Prior.from_samples(masked)
+    assert Prior.from_samples(masked, missing="drop").labels == (1, 2)
+    texts = np.ma.masked_array(["a", "b"], [False, True])
+    assert Prior.from_samples(texts, missing="letter").labels == ("a", "")
+    one: Any = np.ma.masked
+    assert Prior.from_samples([1, one, 2], missing="drop").counts == (1, 1)
+    lists: list[Any] = [np.ma.masked_array([5, 7, 100], [False, False, True]), [5, 7, np.ma.masked]]
+    for numbers in lists:
+        with pytest.raises(PriorError, match="position 2 is masked"):
+            Prior.from_counts(numbers)
+    with pytest.raises(PriorError, match="position 1 is masked"):
+        Prior(np.ma.masked_array([0.5, 0.5], [False, True]))
+    assert Prior(np.ma.masked_array([0.5, 0.5])).size == 2  # nothing is masked
+
+
+def test_observations_that_are_given_as_counts_are_noticed() -> None:
+    codes = [3, 2, 2, 1, 4, 3]
+    with pytest.raises(PriorError, match=r"or Prior\.from_samples"):
+        Prior(codes)
+    with pytest.raises(PriorError, match=r"take Prior\.from_samples"):
+        Prior.from_counts(codes)
+    assert Prior.from_samples(codes).counts == (1, 2, 2, 1)
+    assert Prior.from_counts(codes, range(6)).counts == tuple(codes)
+    for counts in ([50, 50], [1, 1, 1, 1, 1, 1], [2, 4, 8, 4, 2], [40, 40, 30, 20, 10, 10]):
+        assert Prior.from_counts(counts).counts == tuple(counts)

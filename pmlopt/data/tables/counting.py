@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 
 from pmlopt.core.arrays import BoolArray, IntArray, Label, labels_from_text
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing
+from pmlopt.core.matrix_layout import is_number
+from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.data.tables.reading import Batch, Table, column_place, open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.errors import InputError
@@ -169,8 +172,11 @@ def _ordered(
     if not counts:
         raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
     kinds = [_labels([key[k] for key in counts], table) for k in range(len(columns))]
+    for column, kind in zip(columns, kinds, strict=True):
+        _check_numbers(column, kind, table)
+        warn_of_near_labels(list(kind.values()), f"{table.where}: the column {column!r}")
     try:
-        letters = [sorted(kind, key=lambda value: _rank(kind[value])) for kind in kinds]
+        letters = [sorted(kind, key=_rank_of(kind)) for kind in kinds]
     except TypeError:
         raise InputError(
             f"{table.where}: a column mixes kinds that have no order, such as text and numbers: convert it "
@@ -273,7 +279,39 @@ def _labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
     return {MISSING_LETTER: MISSING_LETTER, **dict(zip(texts, labels_from_text(texts), strict=True))}
 
 
-def _rank(label: Label) -> tuple[bool, Any]:
-    """Where a label stands: in ascending order, the letter for a missing cell last."""
-    missing = isinstance(label, str) and label == MISSING_LETTER
-    return missing, "" if missing else label
+def _rank_of(labels: Mapping[Any, Label]) -> Callable[[Any], tuple[bool, Any]]:
+    """Return the key by which values ascend: text of numbers by their numbers.
+
+    The letter for a missing cell comes last.
+    """
+    missing = {value for value, label in labels.items() if isinstance(label, str) and label == MISSING_LETTER}
+    texts = [label for value, label in labels.items() if value not in missing]
+    as_numbers = all(isinstance(text, str) and is_number(text) and "_" not in text for text in texts)
+
+    def rank(value: Any) -> tuple[bool, Any]:
+        if value in missing:
+            return True, ""
+        label: Any = labels[value]
+        return False, (float(label), label) if as_numbers and float(label) == float(label) else label
+
+    return rank
+
+
+_WRITTEN_NUMBER = re.compile(r"[+-]?([1-9]\d{0,2}([., '\u2019\u00a0\u202f]\d{3})+|\d+)([.,]\d+)?")
+"""A number with a decimal comma or with separators between thousands, or a plain one."""
+
+
+def _check_numbers(column: str, labels: Mapping[Any, Label], table: Table) -> None:
+    """Raise for a column of a CSV file whose text is all numbers, some with commas or separators.
+
+    As text they would have no values, and the order of text.
+    """
+    if table.typed:
+        return
+    texts = [text.strip() for text in labels.values() if isinstance(text, str) and text != MISSING_LETTER]
+    odd = next((text for text in texts if not is_number(text)), None)
+    if odd is not None and all(map(_WRITTEN_NUMBER.fullmatch, texts)):
+        raise InputError(
+            f"{table.where}: the column {column!r} has numbers with decimal commas, or with separators "
+            f"between thousands, such as {odd!r}: write them as in 1234.5, without separators"
+        )

@@ -18,7 +18,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from pmlopt.core import files
-from pmlopt.core.arrays import NUMBER_HEADERS, Label, Positions, few, labels_from_text, labels_of, places_of
+from pmlopt.core.arrays import (
+    NUMBER_HEADERS,
+    Label,
+    Positions,
+    check_unmasked,
+    few,
+    labels_from_text,
+    labels_of,
+    places_of,
+)
 from pmlopt.core.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
 from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError, InputError
@@ -313,7 +322,9 @@ def column(data: Any, what: str, error: type[InputError], *, missing: bool = Fal
         columns = _columns(found)
         values = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     else:
-        values = listed(_entries(data, what, error))
+        # masked entries are missing ones, which `tolist` makes None
+        masked = isinstance(data, np.ma.MaskedArray)
+        values = listed(data if masked else _entries(data, what, error, missing=True))
     if missing:
         return values
     for place, value in enumerate(values):
@@ -327,8 +338,10 @@ def _columns(found: Any) -> list[list[Any]]:
     return [listed(found[:, place]) for place in range(found.shape[1])]
 
 
-def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1) -> Any:
+def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1, *, missing: bool = False) -> Any:
     """What a list or another ordered iterable holds; an array as it is."""
+    if not missing:
+        check_unmasked(data, what, error)
     if hasattr(data, "__array__") and np.ndim(data) and opened(data) is None:
         return np.asarray(data)
     if isinstance(data, str | bytes | set | frozenset) or not isinstance(data, Iterable):

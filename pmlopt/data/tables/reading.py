@@ -1,21 +1,40 @@
-"""Tables through Arrow: CSV, Parquet and Arrow files in batches of rows, and frames in memory."""
+"""Tables from files through Arrow: CSV, Parquet and Arrow files in batches of rows, and folders of them."""
 
 from __future__ import annotations
 
 import io
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.files import is_standard, reason_of, standard_input
-from pmlopt.core.frames import is_frame, is_lazy, is_missing, listed, opened
+from pmlopt.core.frames import is_lazy, opened
+from pmlopt.data.tables.folder_names import values_in_path
+from pmlopt.data.tables.frame_tables import FrameTable, LazyTable
 from pmlopt.data.tables.streams import HEAD, CsvForm, DataStream, QuoteCheck, text_rows, with_seeking
+from pmlopt.data.tables.table import Batch, Table, column_place, labels_to_arrow, no_rows, to_arrow
 from pmlopt.errors import FileFormatError, InputError
+
+__all__ = [
+    "PARQUET_ENDINGS",
+    "Batch",
+    "CsvTable",
+    "FolderTable",
+    "FrameTable",
+    "Table",
+    "TypedTable",
+    "column_place",
+    "files_in",
+    "is_folder",
+    "labels_to_arrow",
+    "open_table",
+    "texts_in",
+    "to_arrow",
+]
 
 PARQUET_ENDINGS = (".parquet", ".pq")
 
@@ -34,148 +53,7 @@ _CELLS = 2**21
 _LONGEST_BATCH = 2**18
 
 
-def column_place(names: Sequence[str], column: str, where: object) -> int:
-    """The place of the one column of that name.
-
-    Raises:
-        InputError: there is none, or more than one.
-
-    Examples:
-        >>> column_place(["id", "level"], "level", "people.csv")
-        1
-    """
-    found = [place for place, name in enumerate(names) if name == column]
-    if len(found) != 1:
-        raise InputError(f"{where}: has {len(found)} columns named {column!r}; it has {list(names)}")
-    return found[0]
-
-
-def from_arrow(numbers: Any) -> IntArray:
-    """The whole numbers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
-    values = np.frombuffer(numbers.buffers()[1], dtype=numbers.type.to_pandas_dtype())
-    return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
-
-
-def to_arrow(numbers: IntArray) -> Any:
-    """Whole numbers as an Arrow array; `pyarrow.array` would load pandas.
-
-    Examples:
-        >>> from_arrow(to_arrow(np.array([2, 0, 1]))[1:]).tolist()
-        [0, 1]
-    """
-    import pyarrow
-
-    held = pyarrow.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))
-    return pyarrow.Array.from_buffers(pyarrow.int64(), len(numbers), [None, held])
-
-
-def labels_to_arrow(texts: Sequence[str]) -> Any:
-    """Texts as an Arrow array; `pyarrow.array` would load pandas.
-
-    Raises:
-        UnicodeEncodeError: a text cannot be written as UTF-8.
-
-    Examples:
-        >>> labels_to_arrow(["a", "", "bc"]).to_pylist()
-        ['a', '', 'bc']
-    """
-    import pyarrow
-
-    encoded = [text.encode() for text in texts]
-    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
-    held = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded))]
-    return pyarrow.Array.from_buffers(pyarrow.string(), len(encoded), held)
-
-
-class Batch:
-    """Some rows of a table, as arrays of Arrow.
-
-    Attributes:
-        size: the number of rows.
-        first: the number of the first one, as messages count them.
-        times: (size,) how many rows of the data each stands for, where an engine has counted equal ones.
-    """
-
-    times: IntArray | None = None
-
-    def __init__(self, columns: Sequence[Any], size: int, first: int, text: bool) -> None:
-        self.columns, self.size, self.first = columns, size, first
-        self._text = text
-
-    def encoded(self, place: int) -> tuple[list[Any], IntArray]:
-        """The distinct values of a column, None for a missing cell, and (size,) the place of each row's."""
-        import pyarrow
-
-        column = self.columns[place]
-        try:
-            if pyarrow.types.is_dictionary(column.type):
-                column = column.cast(column.type.value_type)
-            coded = column.dictionary_encode(null_encoding="encode")
-        except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
-            raise InputError(f"a column of {column.type} is no column of letters") from None
-        if isinstance(coded, pyarrow.ChunkedArray):
-            coded = coded.combine_chunks()
-        values = coded.dictionary.to_pylist()
-        codes = from_arrow(coded.indices)
-        if self._text:
-            return [value or None for value in values], codes
-        return [None if is_missing(value) else value for value in values], codes
-
-    def texts(self, place: int) -> list[str]:
-        """The cells of a column as text, an empty one where one is missing."""
-        values, codes = self.encoded(place)
-        shown = ["" if value is None else str(value) for value in values]
-        return [shown[code] for code in codes.tolist()]
-
-    def column(self, place: int, keep: BoolArray | None = None) -> Any:
-        """The array of a column, of the rows to keep."""
-        column = self.columns[place]
-        return column if keep is None else column.take(to_arrow(np.flatnonzero(keep)))
-
-
-class Table(ABC):
-    """A table that is read once, in batches.
-
-    Attributes:
-        names: of the columns.
-        where: the file, for messages.
-        typed: whether cells have types, or are text from a CSV file.
-        form: of the CSV file, or None.
-        rows: how many there are, where that is known before they are read.
-        types: the types of the columns in Arrow.
-    """
-
-    names: list[str]
-    where: object
-    typed: bool = True
-    form: CsvForm | None = None
-    rows: int | None = None
-    types: Sequence[Any]
-
-    @abstractmethod
-    def batches(self) -> Iterator[Batch]:
-        """The batches of rows, in their order."""
-
-    def counted(self, columns: Sequence[str]) -> Table:
-        """A table with the same counts of the tuples in some columns; this one, where it cannot count."""
-        return self
-
-    def close(self) -> None:
-        """Close the file, if there is one."""
-        return
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def done(self) -> float | None:
-        """The share that has been read so far; None where that is not known."""
-        return None
-
-
-def open_table(data: Any, form: CsvForm | None = None) -> Table:
+def open_table(data: Any, form: CsvForm | None = None, *, may_be_empty: bool = False) -> Table:
     """The table of a data file, or of a frame.
 
     Args:
@@ -183,6 +61,7 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
             pandas, Polars or Arrow, one that an engine has not computed (Polars, DuckDB, Dask, Spark), or a
             mapping from names to columns.
         form: of a CSV file.
+        may_be_empty: whether a Parquet or Arrow file may have no rows, as a part of a folder may.
 
     Raises:
         FileFormatError: the file is not there, or is no table.
@@ -203,14 +82,25 @@ def open_table(data: Any, form: CsvForm | None = None) -> Table:
         if codec is not None:
             source = _opened(source, codec, data)
         if source.head.startswith(_PARQUET):
-            return TypedTable(data, with_seeking(source), "Parquet")
+            return TypedTable(data, with_seeking(source), "Parquet", may_be_empty=may_be_empty)
         if source.head.startswith(_ARROW):
-            return TypedTable(data, with_seeking(source), "Arrow")
+            return TypedTable(data, with_seeking(source), "Arrow", may_be_empty=may_be_empty)
+        _check_kind(source.head, data)
         found = (form or CsvForm()).found(source.head, data, whole=len(source.head) < HEAD)
         return CsvTable(data, source, found)
     except BaseException:
         source.close()
         raise
+
+
+def _check_kind(head: bytes, where: Any) -> None:
+    """Raise for a file that is neither Parquet nor Arrow, and no CSV file either."""
+    foreign = describe_foreign_file(head)
+    if foreign is not None:
+        raise FileFormatError(f"{where}: {foreign}")
+    if Path(where).suffix.lower() in PARQUET_ENDINGS:
+        found = f"begins with {head[:4]!r}" if head else "is empty, with 0 bytes"
+        raise FileFormatError(f"{where}: is no Parquet file: it {found}; write it again, or leave it out")
 
 
 def _opened(source: DataStream, codec: str, where: object) -> DataStream:
@@ -221,101 +111,6 @@ def _opened(source: DataStream, codec: str, where: object) -> DataStream:
         return DataStream(pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), codec), where)
     except OSError as cause:
         raise FileFormatError(f"{where}: is not a whole {codec} file: {reason_of(cause)}") from None
-
-
-class FrameTable(Table):
-    """Columns in memory."""
-
-    where = "the table"
-
-    def __init__(self, data: Any) -> None:
-        frame = opened(data)
-        if isinstance(data, Mapping):
-            columns = {name: _listed_column(column, name) for name, column in data.items()}
-        elif frame is not None and is_frame(frame):
-            columns = {name: frame[name].to_arrow for name in frame.columns}
-        else:
-            raise InputError(
-                f"{type(data).__name__!r} is no table: give the path of a file, a frame of pandas, Polars or "
-                "Arrow, or a mapping from names to columns"
-            )
-        self.names, self._columns = list(columns), columns
-        sizes = {name: len(column) for name, column in columns.items() if isinstance(column, list)}
-        if len(set(sizes.values())) > 1:
-            raise InputError(
-                f"the columns have different numbers of rows, {sizes}: give each as many cells, None where "
-                "one is missing"
-            )
-        self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
-
-    def batches(self) -> Iterator[Batch]:
-        """All rows in one batch."""
-        if not self._size:
-            raise no_rows(self.where)
-        yield Batch(_Converted(self._columns), self._size, 0, text=False)
-
-
-class LazyTable(Table):
-    """A frame that an engine has not computed: the engine counts, and other questions have it computed."""
-
-    where = "the table"
-
-    def __init__(self, frame: Any) -> None:
-        self._frame, self.names = frame, frame.collect_schema().names()
-
-    def batches(self) -> Iterator[Batch]:
-        """All rows in one batch."""
-        return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
-
-    def counted(self, columns: Sequence[str]) -> Table:
-        """The tuples in some columns, each once, with how many rows have it."""
-        import narwhals
-
-        size = "-".join(["rows", *columns])  # no column's name
-        groups = self._frame.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
-        return _Counted(groups.to_native(), size)
-
-
-class _Counted(FrameTable):
-    """Tuples of values, each with how many rows have it."""
-
-    def __init__(self, data: Any, size: str) -> None:
-        super().__init__(data.drop_columns([size]))
-        self._times = np.array(data[size].to_pylist(), dtype=np.int64)
-
-    def batches(self) -> Iterator[Batch]:
-        """All tuples in one batch."""
-        for batch in super().batches():
-            batch.times = self._times
-            yield batch
-
-
-class _Converted(Sequence[Any]):
-    """Columns as arrays of Arrow, made where one is asked for: a frame may have many others."""
-
-    def __init__(self, columns: Mapping[Any, Any]) -> None:
-        self._columns = list(columns.items())
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def __getitem__(self, place: Any) -> Any:
-        import pyarrow
-
-        name, column = self._columns[place]
-        try:
-            return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
-        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError) as cause:
-            raise InputError(
-                f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
-                f"numbers ({cause})"
-            ) from None
-
-
-def _listed_column(column: Any, name: object) -> list[Any]:
-    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
-        raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
-    return listed(column)
 
 
 class CsvTable(Table):
@@ -348,7 +143,7 @@ class CsvTable(Table):
                 size = batch.num_rows if first > 1 else batch.num_rows - 1
                 first = max(first, 2)
                 if size:
-                    yield Batch(columns, size, first, text=True)
+                    yield Batch(columns, size, first, text=True, names=self.names, where=self.where)
                 first += size
         except (pyarrow.ArrowInvalid, UnicodeError) as cause:
             self._explain(cause)
@@ -419,10 +214,18 @@ class CsvTable(Table):
 class TypedTable(Table):
     """A file whose columns have types: Parquet, or Arrow IPC, which Feather is too."""
 
-    def __init__(self, path: object, source: DataStream, kind: Literal["Parquet", "Arrow"]) -> None:
+    def __init__(
+        self,
+        path: object,
+        source: DataStream,
+        kind: Literal["Parquet", "Arrow"],
+        *,
+        may_be_empty: bool = False,
+    ) -> None:
         import pyarrow
 
         self.where, self._source, self._read = path, source, 0
+        self._may_be_empty = may_be_empty
         try:
             stream = pyarrow.PythonFile(source, mode="r")
             if kind == "Parquet":
@@ -438,9 +241,13 @@ class TypedTable(Table):
                 file = pyarrow.ipc.open_file(stream)
                 schema = file.schema
                 self._parts = lambda: map(file.get_batch, range(file.num_record_batches))
+            self.names, self.types = list(schema.names), list(schema.types)
         except (pyarrow.ArrowInvalid, OSError) as cause:
             raise FileFormatError(f"{path}: is not a whole {kind} file: {reason_of(cause)}") from None
-        self.names, self.types = list(schema.names), list(schema.types)
+        except UnicodeDecodeError as cause:
+            raise FileFormatError(
+                f"{path}: the name {cause.object!r} of a column is text that is not UTF-8: rename it"
+            ) from None
 
     def batches(self) -> Iterator[Batch]:
         """The batches of rows."""
@@ -450,12 +257,15 @@ class TypedTable(Table):
         try:
             for batch in self._parts():
                 if batch.num_rows:
-                    yield Batch(batch.columns, batch.num_rows, self._read + 1, text=False)
+                    yield Batch(
+                        batch.columns, batch.num_rows, self._read + 1, text=False, names=self.names,
+                        where=self.where,
+                    )  # fmt: skip
                 self._read += batch.num_rows
         except (pyarrow.ArrowInvalid, OSError) as cause:
             raise FileFormatError(f"{self.where}: cannot be read: {reason_of(cause)}") from None
-        if not self._read:
-            raise no_rows(self.where)
+        if not (self._read or self._may_be_empty):
+            raise _no_typed_rows(self.where)
 
     def close(self) -> None:
         """Close the file."""
@@ -469,7 +279,8 @@ class TypedTable(Table):
 class FolderTable(Table):
     """Parquet files with the same columns, one after the other.
 
-    A folder `year=2020` on the way to a file makes `year` a column, of the text `2020` in all its rows.
+    A folder `year=2020` on the way to a file makes `year` a column, of the text `2020` in all its rows, as
+    `values_in_path` reads it. Files without rows are parts of the table too.
 
     Attributes:
         files: their paths, in order.
@@ -484,37 +295,56 @@ class FolderTable(Table):
         self.folder, self.files = files_in(data)
         self.rows, first = 0, None
         for file in self.files:
-            with open_table(file) as head:
-                named = (head.names, list(_named_by(file, self.folder)))
+            with open_table(file, may_be_empty=True) as head:
+                named = (head.names, list(values_in_path(file, self.folder)))
+                types = list(head.types)
                 self.rows += head.rows or 0
             if first is None:
-                first, self.types = named, list(head.types)
+                first, self.types = named, types
             if named != first:
                 raise InputError(
                     f"{file}: has the columns {named[0]} and lies in folders of {named[1]}, and "
                     f"{self.files[0]} has {first[0]} and {first[1]}: files of one table have the same"
                 )
+            _check_truths(file, types, self)
         own, self.partitions = first or ([], [])
-        self.names = own + self.partitions
-        self.types = [*self.types, *[pyarrow.string()] * len(self.partitions)]
+        # some engines write the column that names the folders into the files, too
+        self._named = [name for name in self.partitions if name not in own]
+        self.names = own + self._named
+        self.types = [*self.types, *[pyarrow.string()] * len(self._named)]
 
     def batches(self) -> Iterator[Batch]:
         """The batches of rows of one file after the other."""
         for file in self.files:
-            values = labels_to_arrow(list(_named_by(file, self.folder).values()))
-            with open_table(file) as table:
+            values = values_in_path(file, self.folder)
+            named = [_constant(values[name]) for name in self._named]
+            with open_table(file, may_be_empty=True) as table:
                 for batch in table.batches():
-                    named = [
-                        values.take(to_arrow(np.full(batch.size, place, dtype=np.int64)))
-                        for place in range(len(values))
-                    ]
-                    yield Batch([*batch.columns, *named], batch.size, batch.first, text=False)
+                    rows = to_arrow(np.zeros(batch.size, dtype=np.int64))
+                    columns = [*batch.columns, *(value.take(rows) for value in named)]
+                    yield Batch(columns, batch.size, batch.first, text=False, names=self.names, where=file)
+        if not self.rows:
+            raise _no_typed_rows(self.where)
 
 
-def _named_by(file: Path, folder: Path) -> dict[str, str]:
-    """The columns and values that the folders on the way to a file name."""
-    parts = file.relative_to(folder).parent.parts
-    return dict(part.split("=", 1) for part in parts if "=" in part)
+def _constant(value: str | None) -> Any:
+    """A text, or a missing one, as an array of one row."""
+    import pyarrow
+
+    return pyarrow.nulls(1, pyarrow.string()) if value is None else labels_to_arrow([value])
+
+
+def _check_truths(file: Path, types: Sequence[Any], table: FolderTable) -> None:
+    """Raise where a column has truth values in one file and numbers in another: True is equal to 1."""
+    import pyarrow
+
+    for place, (kind, known) in enumerate(zip(types, table.types, strict=False)):
+        one, other = pyarrow.types.is_boolean(kind), pyarrow.types.is_boolean(known)
+        if one != other and not pyarrow.types.is_null(other_kind := known if one else kind):
+            raise InputError(
+                f"{file}: the column at position {place} is of {kind}, and in {table.files[0]} of {known}: "
+                f"convert truth values or {other_kind} to the other"
+            )
 
 
 def is_folder(data: str | os.PathLike[str]) -> bool:
@@ -546,9 +376,9 @@ def files_in(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
     return folder, found
 
 
-def no_rows(where: object, rows: int = 1) -> FileFormatError:
-    """What to say of a table without rows, of as many with the header."""
-    return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")
+def _no_typed_rows(where: object) -> FileFormatError:
+    """Make the error on a Parquet or Arrow file, or a folder of them, without rows."""
+    return FileFormatError(f"{where}: has 0 rows: at least one is needed")
 
 
 def texts_in(table: Table, columns: Sequence[str]) -> list[list[str]]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from pmlopt.core.arrays import FloatArray, float_array, positive, real, whole, within
+from pmlopt.core.arrays import FloatArray, check_unmasked, float_array, positive, real, whole, within
 from pmlopt.core.roots import smallest_holding
 from pmlopt.data.sampling.categorical import Seed, random_bits
 from pmlopt.data.sampling.grid_noise import grid_step, laplace_noise
@@ -170,6 +170,7 @@ class LaplaceHistogram:
             PrivacyError: the counts are not whole numbers of at least 0, there are more classes than
                 `min_mass` allows, or several counts with the sensitivity of one.
         """
+        check_unmasked(counts, "the counts", PrivacyError)
         try:
             table = np.asarray(counts)
         except ValueError as cause:

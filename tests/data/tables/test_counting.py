@@ -124,3 +124,29 @@ def test_mappings_and_series_of_pandas_keep_their_letters() -> None:
             Prior.from_counts(bad)
     with pytest.raises(PriorError, match=r"position 1 is (nan|None), a missing cell"):
         Prior.from_counts(pandas.Series(["b", None]).value_counts(dropna=False))
+
+
+@pytest.mark.parametrize(
+    "cells", [["2,5", "10,0", "9"], ["1.234,5", "2,5"], ["1 000", "900"], ["1,000", "2,500"], ["1'000", "5"]]
+)
+def test_numbers_with_commas_or_separators_are_refused(tmp_path: Path, cells: list[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["id;income", *(f"1;{cell}" for cell in cells), ""]))
+    with pytest.raises(InputError, match="decimal commas, or with separators between thousands, such as"):
+        column_counts(path, "income")
+
+
+@pytest.mark.parametrize(
+    ("cells", "ascending"),
+    [
+        (["10.00", "9.50", "9.50"], ["9.50", "10.00"]),  # by their numbers, as they are written
+        ([" 10", " 9"], [" 9", " 10"]),
+        (["1,2", "1,2,3"], ["1,2", "1,2,3"]),  # lists of codes
+        (["030 123 456", "040 123 456"], ["030 123 456", "040 123 456"]),
+        (["2,5", "much"], ["2,5", "much"]),
+    ],
+)
+def test_other_texts_with_digits_are_letters(tmp_path: Path, cells: list[str], ascending: list[str]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(["id;c", *(f"1;{cell}" for cell in cells), ""]))
+    assert list(column_counts(path, "c")) == ascending

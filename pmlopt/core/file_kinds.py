@@ -1,0 +1,91 @@
+"""Kinds of files that are neither CSV nor what pmlopt writes, known by how they begin."""
+
+from __future__ import annotations
+
+import io
+import re
+import zipfile
+
+_SAVE = "save it as CSV in UTF-8, and give that"
+
+_BEGINNINGS: tuple[tuple[bytes, str], ...] = (
+    (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", f"is an Excel file (.xls) or another Office file: {_SAVE}"),
+    (b"%PDF-", f"is a PDF file: {_SAVE}"),
+    (b"SQLite format 3\0", "is a database of SQLite: export the table as CSV, and give that"),
+    (b"\x89HDF\r\n\x1a\n", f"is an HDF5 file: {_SAVE}"),
+    (b"\x93NUMPY", f"is an array of numpy (.npy): {_SAVE}"),
+    (b"$FL2", f"is a file of SPSS (.sav): {_SAVE}"),
+    (b"$FL3", f"is a file of SPSS (.zsav): {_SAVE}"),
+    (b"<stata_dta>", f"is a file of Stata (.dta): {_SAVE}"),
+    (b"RDX2\n", f"is a file of R (.RData): {_SAVE}"),
+    (b"RDX3\n", f"is a file of R (.RData): {_SAVE}"),
+    (b"X\n\0\0\0", f"is a file of R (.rds): {_SAVE}"),
+    (b"ORC", f"is an ORC file: {_SAVE}, or as Parquet"),
+    (b"Obj\x01", f"is an Avro file: {_SAVE}, or as Parquet"),
+    (b"\xfd7zXZ\0", "is compressed by xz: unpack it, and give what is inside"),
+    (b"7z\xbc\xaf\x27\x1c", "is an archive of 7-Zip: unpack it, and give what is inside"),
+    (b"Rar!\x1a\x07", "is a RAR archive: unpack it, and give what is inside"),
+)
+"""How files of other programs begin, with what a message says of them."""
+
+_TABLES: tuple[tuple[bytes, str], ...] = (
+    (b"PAR1", "is a Parquet file, and text in CSV is needed here: write the table as CSV"),
+    (b"ARROW1", "is an Arrow file, and text in CSV is needed here: write the table as CSV"),
+    (b"\x1f\x8b", "is compressed by gzip: unpack it, and give what is inside"),
+    (b"BZh", "is compressed by bzip2: unpack it, and give what is inside"),
+    (b"\x28\xb5\x2f\xfd", "is compressed by zstd: unpack it, and give what is inside"),
+    (b"\xff\xfe", "is text in UTF-16: save it as CSV in UTF-8"),
+    (b"\xfe\xff", "is text in UTF-16: save it as CSV in UTF-8"),
+)
+"""The same for files that a table of people is read from, and a small table is not."""
+
+_PAGE = re.compile(rb"\s*<(!doctype html|html|\?xml)\b", re.IGNORECASE)
+_JSON = re.compile(rb'\s*(\{\s*("|\})|\[\s*[\[{"\]])')
+
+
+def describe_foreign_file(head: bytes, *, small: bool = False) -> str | None:
+    r"""Return what kind of file begins like this and what to do with it; None where it may be a CSV file.
+
+    Args:
+        head: the first bytes of the file, or all of them.
+        small: whether the file is read as a small table, for which Parquet, Arrow and compressed files are
+            foreign too.
+
+    Examples:
+        >>> describe_foreign_file(b"%PDF-1.7")
+        'is a PDF file: save it as CSV in UTF-8, and give that'
+        >>> describe_foreign_file(b"level,count\n1,2\n") is None
+        True
+    """
+    if head.startswith(b"PK\x03\x04"):
+        return _describe_archive(head)
+    for beginning, description in (*_BEGINNINGS, *(_TABLES if small else ())):
+        if head.startswith(beginning):
+            return description
+    text = head[3:] if head.startswith(b"\xef\xbb\xbf") else head
+    if _PAGE.match(text):
+        return f"is a page of HTML or XML: {_SAVE}"
+    if _JSON.match(text):
+        return f"is JSON: {_SAVE}"
+    return None
+
+
+def _describe_archive(head: bytes) -> str:
+    """Return what a ZIP archive is, by the names of the files in it that its first bytes have."""
+    if b"xl/workbook" in head or b"[Content_Types].xml" in head[:200]:
+        return f"is an Excel file: {_SAVE}"
+    if b"mimetypeapplication/vnd.oasis.opendocument" in head[:200]:
+        return f"is an OpenDocument file (.ods): {_SAVE}"
+    if b".npy" in head[:200]:
+        return "is a file of numpy arrays (.npz), such as a saved mechanism, and no table"
+    inside = ", ".join(_names_in(head)[:3])
+    return f"is a ZIP archive{f' of {inside}' if inside else ''}: unpack it, and give what is inside"
+
+
+def _names_in(content: bytes) -> list[str]:
+    """Return the names of the files in a whole ZIP archive; none where it is cut."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            return archive.namelist()
+    except (zipfile.BadZipFile, ValueError, NotImplementedError):
+        return []

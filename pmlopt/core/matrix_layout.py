@@ -1,0 +1,85 @@
+"""Matrices in rows of text: what is a header, a column of labels or a number, and what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pmlopt.errors import FileFormatError
+
+SUM_RTOL = 0.01
+"""How far the sum of a row that was rounded may be from the one that it stands for."""
+
+
+def is_number(text: str) -> bool:
+    """Return whether a text reads as a number, which may be infinite or NaN."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def number_of(cell: str, where: str) -> float:
+    """Return the number in a cell of a CSV file.
+
+    Raises:
+        FileFormatError: another text stands there.
+    """
+    try:
+        return float(cell)
+    except ValueError:
+        pass
+    if cell.strip().endswith("%") and is_number(cell.strip()[:-1]):
+        raise FileFormatError(
+            f"{where}: {cell!r} is a percentage: divide all numbers by 100, and leave out the signs"
+        ) from None
+    raise FileFormatError(f"{where}: {cell!r} stands where a number belongs") from None
+
+
+def check_layout(rows: Sequence[Sequence[str]], path: object) -> None:
+    """Raise for a mechanism without a header, or without the column of its inputs.
+
+    A header of numbers is one where the numbers are no row of probabilities, or where its first cell is
+    empty, as pmlopt writes it.
+
+    Args:
+        rows: the header and the rows of a CSV file, as text.
+        path: of the file, for messages.
+
+    Raises:
+        FileFormatError: the header or the inputs are missing.
+
+    Examples:
+        >>> check_layout([["low", "0.7", "0.3"], ["high", "0.2", "0.8"]], "m.csv")
+        Traceback (most recent call last):
+        ...
+        pmlopt.errors.FileFormatError: m.csv: the header is missing, for the first row has the probabilities
+        ['0.7', '0.3'] of 'low': put a row above it with a name for the column of inputs and each output
+    """
+    first, *rest = rows
+    if first[0].strip() and _are_probabilities(first[1:]) and not all(map(_is_whole, first[1:])):
+        raise FileFormatError(
+            f"{path}: the header is missing, for the first row has the probabilities {list(first[1:5])} of "
+            f"{first[0]!r}: put a row above it with a name for the column of inputs and each output"
+        )
+    if all(_are_probabilities(row) for row in rest) and not any(_are_probabilities(row[1:]) for row in rest):
+        raise FileFormatError(
+            f"{path}: the column of inputs is missing, for the rows sum to one with their first cells, such "
+            f"as {rest[0][0]!r}: put the input of each row before it"
+        )
+
+
+def _are_probabilities(cells: Sequence[str]) -> bool:
+    """Return whether cells are numbers of at least 0 that sum to one, or to 100 percent."""
+    texts = [cell.strip().removesuffix("%") for cell in cells]
+    if not all(map(is_number, texts)):
+        return False
+    numbers = [float(text) for text in texts]
+    total = sum(numbers)
+    return min(numbers, default=-1.0) >= 0 and any(
+        abs(total - whole) <= SUM_RTOL * whole for whole in (1.0, 100.0)
+    )
+
+
+def _is_whole(cell: str) -> bool:
+    return cell.strip().isdigit()

@@ -1,0 +1,112 @@
+"""Labels that differ by how they are written only: spaces, case, the form of Unicode or of a number."""
+
+from __future__ import annotations
+
+import unicodedata
+import warnings
+from collections.abc import Iterable, Sequence
+from decimal import Decimal, InvalidOperation
+from itertools import pairwise
+
+from pmlopt.core.arrays import Label
+from pmlopt.errors import LabelWarning
+
+MISSING_WORDS = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "NULL", "None"})
+"""What programs write for a missing cell; `NA` is what R writes."""
+
+MAX_PAIRS = 3
+"""The number of pairs that a warning names."""
+
+
+def describe_difference(label: Label, others: Iterable[Label]) -> str:
+    """Return a clause on one of some labels that is only written otherwise; empty text where none is.
+
+    Examples:
+        >>> describe_difference(" low", ("low", "mid"))
+        "; ' low' and 'low' differ by spaces only"
+    """
+    if not isinstance(label, str):
+        return ""
+    form = _form_of(label)
+    for other in others:
+        if isinstance(other, str) and other != label and _form_of(other) == form:
+            return f"; {_describe(label, other)}"
+    return ""
+
+
+def describe_near_labels(labels: Sequence[Label]) -> list[str]:
+    """Return a sentence for each kind of doubt about labels: pairs that read alike, and words for no value.
+
+    Examples:
+        >>> describe_near_labels(["basic", " basic", "pro"])
+        ["'basic' and ' basic' differ by spaces only"]
+        >>> describe_near_labels(["a", "NA"])
+        ["'NA' may stand for a missing cell"]
+    """
+    labels = list(dict.fromkeys(labels))
+    texts = [label for label in labels if isinstance(label, str)]
+    groups: dict[str, list[str]] = {}
+    for text in texts:
+        groups.setdefault(_form_of(text), []).append(text)
+    pairs = [pair for group in groups.values() if len(group) > 1 for pair in pairwise(group)]
+    found = [_describe(one, other) for one, other in pairs[:MAX_PAIRS]]
+    if len(pairs) > MAX_PAIRS:
+        found.append(f"{len(pairs) - MAX_PAIRS} more pairs of labels differ so")
+    missing = [text for text in texts if text.strip() in MISSING_WORDS]
+    if missing and len(texts) == len(labels):
+        words = ", ".join(map(repr, missing))
+        found.append(f"{words} may stand for a missing cell")
+    return found
+
+
+def warn_of_near_labels(labels: Sequence[Label], where: object) -> None:
+    """Warn of labels that differ by how they are written only, and of words for missing cells.
+
+    Args:
+        labels: distinct ones.
+        where: they were read, for the message.
+    """
+    if found := describe_near_labels(labels):
+        text = "; ".join(found)
+        warnings.warn(
+            f"{where}: {text}. Each is a letter of its own: correct the data if it should not be",
+            LabelWarning,
+            stacklevel=3,
+        )
+
+
+def _describe(one: str, other: str) -> str:
+    """Return a clause on two labels of one form, whose letters are escaped where they look the same."""
+    difference = _difference(one, other)
+    shown = ascii if difference == "Unicode form" else repr
+    return f"{shown(one)} and {shown(other)} differ by {difference} only"
+
+
+def _form_of(text: str) -> str:
+    """Return what texts share that differ by how they are written only."""
+    plain = " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
+    try:
+        number = Decimal(plain) if "_" not in plain else None
+    except InvalidOperation:
+        return plain
+    # as a fraction of digits and a power of ten, exactly: ids of 20 digits are no near labels
+    return plain if number is None or not number.is_finite() else str(_shortest(number))
+
+
+def _shortest(number: Decimal) -> tuple[int, str, int]:
+    """Return sign, digits and exponent of a number, without zeros at either end of its digits."""
+    sign, digits, exponent = number.as_tuple()
+    text = "".join(map(str, digits)).lstrip("0")
+    short = text.rstrip("0")
+    return (sign, short, int(exponent) + len(text) - len(short)) if short else (0, "", 0)
+
+
+def _difference(one: str, other: str) -> str:
+    """Return by what two texts of one form differ."""
+    if "".join(one.split()) == "".join(other.split()):
+        return "spaces"
+    one, other = (" ".join(text.split()) for text in (one, other))
+    if one.casefold() == other.casefold():
+        return "case"
+    one, other = (unicodedata.normalize("NFKC", text).casefold() for text in (one, other))
+    return "Unicode form" if one == other else "number format"

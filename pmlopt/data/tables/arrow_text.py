@@ -1,0 +1,70 @@
+"""Text in arrays of Arrow that is not UTF-8, as exports of databases in other encodings leave it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pmlopt.errors import FileFormatError
+
+
+def check_text(column: Any, name: object, where: object, first: int) -> None:
+    """Raise where a column holds text that is not UTF-8.
+
+    Args:
+        column: an array of Arrow, some rows of the column.
+        name: of the column.
+        where: the table, for messages.
+        first: the number of the first row, as messages count them.
+
+    Raises:
+        FileFormatError: a cell, or a part of one, is text that is not UTF-8.
+    """
+    import pyarrow
+
+    if not _may_hold_text(column.type):
+        return
+    if pyarrow.types.is_dictionary(column.type):
+        column = column.dictionary_decode()  # a value that no row has does not matter
+    if _is_valid(column):
+        return
+    # a half that has no such cell is valid by itself
+    low, high = 0, len(column)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if not _is_valid(_taken(column, low, middle)) else (middle, high)
+    raise FileFormatError(
+        f"{where}: row {first + low}: the cell of {name!r} is text that is not UTF-8, as Parquet and Arrow "
+        "files have it: write the file again with this column decoded by its encoding, such as cp1252, or "
+        "leave the column out"
+    )
+
+
+def _may_hold_text(kind: Any) -> bool:
+    import pyarrow
+
+    types = pyarrow.types
+    return bool(
+        types.is_string(kind)
+        or types.is_large_string(kind)
+        or types.is_string_view(kind)
+        or types.is_dictionary(kind)
+        or types.is_nested(kind)
+    )
+
+
+def _is_valid(column: Any) -> bool:
+    """Return whether all text of an array is UTF-8."""
+    import pyarrow
+
+    try:
+        column.validate(full=True)
+    except pyarrow.ArrowInvalid as cause:
+        return "UTF8" not in str(cause).upper().replace("-", "")
+    return True
+
+
+def _taken(column: Any, low: int, high: int) -> Any:
+    """Return some rows with nothing of the others, which a slice of nested values keeps."""
+    import pyarrow
+
+    return column.take(pyarrow.array(range(low, high), pyarrow.int64()))

@@ -1,0 +1,33 @@
+"""Columns of text without the collations by which an engine takes different letters for one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+
+def without_collations(frame: Any, columns: Sequence[str]) -> Any:
+    """Return a lazy frame of narwhals with some columns, in which equal texts have the same bytes.
+
+    A column of DuckDB may have a collation, its own or that of the connection, by which `a` and `A` are
+    equal and grouped as one of them. Frames of other engines are returned as they are.
+
+    Args:
+        frame: the lazy frame.
+        columns: the names of the columns that are grouped by.
+    """
+    if not frame.implementation.is_duckdb():
+        return frame
+    import narwhals
+
+    relation = frame.to_native()
+    types = dict(zip(relation.columns, map(str, relation.types), strict=True))
+    return narwhals.from_native(
+        relation.project(", ".join(_projection(name, types[name]) for name in columns))
+    )
+
+
+def _projection(name: str, kind: str) -> str:
+    """Return the SQL of a column by its name, with the binary collation where it is text."""
+    quoted = '"' + name.replace('"', '""') + '"'
+    return f'{quoted} COLLATE "binary" AS {quoted}' if kind == "VARCHAR" else quoted

@@ -1,0 +1,42 @@
+"""Values of columns in the names of folders, such as `region=a%2Fb`, as Hive and Spark write them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote
+
+from pmlopt.errors import FileFormatError
+
+MISSING_NAME = "__HIVE_DEFAULT_PARTITION__"
+"""What stands in the name of a folder for a missing value."""
+
+
+def values_in_path(file: Path, folder: Path) -> dict[str, str | None]:
+    """Return the columns and values that the folders on the way to a file name; None is a missing value.
+
+    What a path cannot hold is percent-encoded there. Values are text: an engine may read `2020` as a number.
+
+    Raises:
+        FileFormatError: a name is percent-encoded text that is not UTF-8.
+
+    Examples:
+        >>> values_in_path(Path("people/region=a%2Fb/year=2020/part-0.parquet"), Path("people"))
+        {'region': 'a/b', 'year': '2020'}
+        >>> values_in_path(Path("people/region=__HIVE_DEFAULT_PARTITION__/part-0.parquet"), Path("people"))
+        {'region': None}
+    """
+    parts = file.relative_to(folder).parent.parts
+    pairs = (part.split("=", 1) for part in parts if "=" in part)
+    return {
+        _decoded(name, file): None if value == MISSING_NAME else _decoded(value, file)
+        for name, value in pairs
+    }
+
+
+def _decoded(text: str, file: Path) -> str:
+    try:
+        return unquote(text, errors="strict")
+    except UnicodeDecodeError:
+        raise FileFormatError(
+            f"{file}: the name {text!r} of its folder is percent-encoded text that is not UTF-8: rename it"
+        ) from None

@@ -1,0 +1,124 @@
+"""Frames in memory as tables, and frames that an engine has not computed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.frames import is_frame, listed, opened
+from pmlopt.data.tables.collations import without_collations
+from pmlopt.data.tables.table import Batch, Table, no_letters, no_rows
+from pmlopt.errors import InputError
+
+
+class FrameTable(Table):
+    """Columns in memory."""
+
+    where = "the table"
+
+    def __init__(self, data: Any) -> None:
+        frame = opened(data)
+        if isinstance(data, Mapping):
+            columns = {name: _listed_column(column, name) for name, column in data.items()}
+        elif frame is not None and is_frame(frame):
+            _check_levels(frame)
+            columns = {name: frame[:, place].to_arrow for place, name in enumerate(frame.columns)}
+        else:
+            raise InputError(
+                f"{type(data).__name__!r} is no table: give the path of a file, a frame of pandas, Polars or "
+                "Arrow, or a mapping from names to columns"
+            )
+        self.names, self._columns = list(columns), columns
+        sizes = {name: len(column) for name, column in columns.items() if isinstance(column, list)}
+        if len(set(sizes.values())) > 1:
+            raise InputError(
+                f"the columns have different numbers of rows, {sizes}: give each as many cells, None where "
+                "one is missing"
+            )
+        self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in one batch."""
+        if not self._size:
+            raise no_rows(self.where)
+        yield Batch(_Converted(self._columns), self._size, 0, text=False, names=self.names)
+
+
+class LazyTable(Table):
+    """A frame that an engine has not computed: the engine counts, and other questions have it computed."""
+
+    where = "the table"
+
+    def __init__(self, frame: Any) -> None:
+        self._frame, self.names = frame, frame.collect_schema().names()
+
+    def batches(self) -> Iterator[Batch]:
+        """All rows in one batch."""
+        return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
+
+    def counted(self, columns: Sequence[str]) -> Table:
+        """The tuples in some columns, each once, with how many rows have it."""
+        import narwhals
+
+        if not all(isinstance(name, str) for name in columns):
+            return self  # engines name columns by text
+        size = "-".join(["rows", *columns])  # no column's name
+        texts = without_collations(self._frame, columns)
+        groups = texts.group_by(*columns).agg(narwhals.len().alias(size)).collect("pyarrow")
+        return _Counted(groups.to_native(), size)
+
+
+class _Counted(FrameTable):
+    """Tuples of values, each with how many rows have it."""
+
+    def __init__(self, data: Any, size: str) -> None:
+        super().__init__(data.drop_columns([size]))
+        self._times = np.array(data[size].to_pylist(), dtype=np.int64)
+
+    def batches(self) -> Iterator[Batch]:
+        """All tuples in one batch."""
+        for batch in super().batches():
+            batch.times = self._times
+            yield batch
+
+
+class _Converted(Sequence[Any]):
+    """Columns as arrays of Arrow, made where one is asked for: a frame may have many others."""
+
+    def __init__(self, columns: Mapping[Any, Any]) -> None:
+        self._columns = list(columns.items())
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __getitem__(self, place: Any) -> Any:
+        import pyarrow
+
+        name, column = self._columns[place]
+        try:
+            return pyarrow.array(column, from_pandas=True) if isinstance(column, list) else column()
+        except pyarrow.ArrowNotImplementedError as cause:
+            raise no_letters(name, cause) from None
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, OverflowError, UnicodeEncodeError) as cause:
+            raise InputError(
+                f"the column {name!r} mixes kinds, or holds what is no letter: convert it to text or to "
+                f"numbers ({cause})"
+            ) from None
+
+
+def _check_levels(frame: Any) -> None:
+    """Raise for a frame of pandas whose columns have names of several levels."""
+    levels = getattr(getattr(frame.to_native(), "columns", None), "nlevels", 1)
+    if levels > 1:
+        raise InputError(
+            f"the columns of the table have names of {levels} levels, such as {frame.columns[0]!r}: name "
+            "each by one text, such as with frame.columns = frame.columns.map('_'.join)"
+        )
+
+
+def _listed_column(column: Any, name: object) -> list[Any]:
+    if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
+        raise InputError(f"the column {name!r} is {column!r}: give a list or an array of its cells")
+    return listed(column)

@@ -1,0 +1,194 @@
+"""A table that is read once, in batches of rows that are arrays of Arrow."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.frames import is_missing
+from pmlopt.data.tables.arrow_text import check_text
+from pmlopt.data.tables.streams import CsvForm
+from pmlopt.errors import FileFormatError, InputError
+
+
+def column_place(names: Sequence[str], column: str, where: object) -> int:
+    """The place of the one column of that name.
+
+    Raises:
+        InputError: there is none, or more than one.
+
+    Examples:
+        >>> column_place(["id", "level"], "level", "people.csv")
+        1
+    """
+    found = [place for place, name in enumerate(names) if name == column]
+    if len(found) != 1:
+        raise InputError(f"{where}: has {len(found)} columns named {column!r}; it has {list(names)}")
+    return found[0]
+
+
+def from_arrow(numbers: Any) -> IntArray:
+    """The whole numbers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
+    values = np.frombuffer(numbers.buffers()[1], dtype=numbers.type.to_pandas_dtype())
+    return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
+
+
+def to_arrow(numbers: IntArray) -> Any:
+    """Whole numbers as an Arrow array; `pyarrow.array` would load pandas.
+
+    Examples:
+        >>> from_arrow(to_arrow(np.array([2, 0, 1]))[1:]).tolist()
+        [0, 1]
+    """
+    import pyarrow
+
+    held = pyarrow.py_buffer(np.ascontiguousarray(numbers, dtype=np.int64))
+    return pyarrow.Array.from_buffers(pyarrow.int64(), len(numbers), [None, held])
+
+
+def labels_to_arrow(texts: Sequence[str]) -> Any:
+    """Texts as an Arrow array; `pyarrow.array` would load pandas.
+
+    Raises:
+        UnicodeEncodeError: a text cannot be written as UTF-8.
+
+    Examples:
+        >>> labels_to_arrow(["a", "", "bc"]).to_pylist()
+        ['a', '', 'bc']
+    """
+    import pyarrow
+
+    encoded = [text.encode() for text in texts]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    held = [None, pyarrow.py_buffer(ends), pyarrow.py_buffer(b"".join(encoded))]
+    return pyarrow.Array.from_buffers(pyarrow.string(), len(encoded), held)
+
+
+class Batch:
+    """Some rows of a table, as arrays of Arrow.
+
+    Attributes:
+        size: the number of rows.
+        first: the number of the first one, as messages count them.
+        times: (size,) how many rows of the data each stands for, where an engine has counted equal ones.
+
+    Args:
+        columns: the arrays.
+        size: the number of rows.
+        first: the number of the first one.
+        text: whether all cells are text from a CSV file.
+        names: of the columns, for messages.
+        where: the table, for messages.
+    """
+
+    times: IntArray | None = None
+
+    def __init__(
+        self,
+        columns: Sequence[Any],
+        size: int,
+        first: int,
+        text: bool,
+        names: Sequence[object] | None = None,
+        where: object = "the table",
+    ) -> None:
+        self.columns, self.size, self.first = columns, size, first
+        self._text, self._names, self._where = text, names, where
+
+    def _name(self, place: int) -> object:
+        return place if self._names is None else self._names[place]
+
+    def encoded(self, place: int) -> tuple[list[Any], IntArray]:
+        """The distinct values of a column, None for a missing cell, and (size,) the place of each row's."""
+        import pyarrow
+
+        column = self.columns[place]
+        try:
+            if pyarrow.types.is_dictionary(column.type):
+                column = column.cast(column.type.value_type)
+            coded = column.dictionary_encode(null_encoding="encode")
+        except (pyarrow.ArrowNotImplementedError, pyarrow.ArrowInvalid):
+            raise no_letters(self._name(place), column.type) from None
+        if isinstance(coded, pyarrow.ChunkedArray):
+            coded = coded.combine_chunks()
+        try:
+            values = coded.dictionary.to_pylist()
+        except UnicodeDecodeError:
+            check_text(column, self._name(place), self._where, self.first)
+            raise
+        codes = from_arrow(coded.indices)
+        if self._text:
+            return [value or None for value in values], codes
+        return [None if is_missing(value) else value for value in values], codes
+
+    def texts(self, place: int) -> list[str]:
+        """The cells of a column as text, an empty one where one is missing."""
+        values, codes = self.encoded(place)
+        shown = ["" if value is None else str(value) for value in values]
+        return [shown[code] for code in codes.tolist()]
+
+    def column(self, place: int, keep: BoolArray | None = None) -> Any:
+        """The array of a column, of the rows to keep.
+
+        Raises:
+            FileFormatError: it holds text that is not UTF-8.
+        """
+        column = self.columns[place]
+        check_text(column, self._name(place), self._where, self.first)
+        return column if keep is None else column.take(to_arrow(np.flatnonzero(keep)))
+
+
+class Table(ABC):
+    """A table that is read once, in batches.
+
+    Attributes:
+        names: of the columns.
+        where: the file, for messages.
+        typed: whether cells have types, or are text from a CSV file.
+        form: of the CSV file, or None.
+        rows: how many there are, where that is known before they are read.
+        types: the types of the columns in Arrow.
+    """
+
+    names: list[str]
+    where: object
+    typed: bool = True
+    form: CsvForm | None = None
+    rows: int | None = None
+    types: Sequence[Any]
+
+    @abstractmethod
+    def batches(self) -> Iterator[Batch]:
+        """The batches of rows, in their order."""
+
+    def counted(self, columns: Sequence[str]) -> Table:
+        """A table with the same counts of the tuples in some columns; this one, where it cannot count."""
+        return self
+
+    def close(self) -> None:
+        """Close the file, if there is one."""
+        return
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def done(self) -> float | None:
+        """The share that has been read so far; None where that is not known."""
+        return None
+
+
+def no_letters(name: object, kind: object) -> InputError:
+    """Make the error on a column of a type that letters do not have."""
+    return InputError(f"the column {name!r} ({kind}) is no column of letters: give one of text or numbers")
+
+
+def no_rows(where: object, rows: int = 1) -> FileFormatError:
+    """What to say of a table without rows, of as many with the header."""
+    return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")
