@@ -43,8 +43,9 @@ class Account:
     ) -> Iterator[tuple[Path, Drawn | None]]:
         """Where a release is written, and what to tell of the draws; it is published when the block ends.
 
-        The draws are written to a draft. Then the ledger checks the total and holds the release, and the
-        draft gets its name; `Ledger.publish` says what holds after a kill in between.
+        The lock on the output is taken first, and that on the ledger second. The draws are written to a
+        draft. Then the ledger checks the total and holds the release, and the draft gets its name;
+        `Ledger.publish` says what holds after a kill in between.
         """
         if self.ledger_file is None:
             if self.who is not None:
@@ -52,27 +53,25 @@ class Account:
             yield output, None
             return
         from pmlopt.releases import Ledger
-        from pmlopt.releases.ledger import check_new
+        from pmlopt.releases.drafts import begin_draft, resolve_folder_of
+        from pmlopt.releases.publications import key_of_file
         from pmlopt.releases.recorded import RecordedDraws
 
         if dropping:
             raise InputError("--ledger keeps a row for each person in it: leave out --missing drop")
         if files.is_standard(output):
             raise InputError("--ledger publishes a file, after an interruption too: give -o one")
-        with Ledger.open(self.ledger_file) as book:
+        target = resolve_folder_of(output)
+        with files.alone(target), Ledger.open(self.ledger_file, target.parent) as book:
             say_finished(book)
-            if str(output.resolve()) in book.finished:
+            if str(target) in book.finished:
                 sys.exit()  # this very release
-            check_new(output)
-            draft = output.with_name(f".pmlopt-draft-{output.name}")
             draws = RecordedDraws(releases, table, self.who)
-            try:
-                yield draft, draws.add
+            with begin_draft(target, key_of_file(self.ledger_file)) as draft:
+                yield draft.part, draws.add
                 outcomes = draws.record(book)
-                book.publish(draft, output)
-            except BaseException:
-                draft.unlink(missing_ok=True)
-                raise
+                draft.seal()
+                book.publish(draft.whole, target)
         say_recorded(book, self.ledger_file, outcomes)
 
 
@@ -173,7 +172,7 @@ def apply(
 
         done = apply_columns(
             table, releases, target, keep=kept, drop_missing=dropping, seed=seed, watch=watch,
-            released=released,
+            released=released, replace=False,
         )  # fmt: skip
     _say_done(done, data, output)
     if assess and kept and done.rows:

@@ -214,7 +214,7 @@ def count_command(
             [by, *letters],
             *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
         ]
-    files.write_whole(output, files.csv_bytes(rows))
+    files.write_whole(output, files.csv_bytes(rows), private=True)  # they are true counts
 
 
 @contextmanager

@@ -270,6 +270,12 @@ def say_finished(book: Ledger) -> None:
     """Say what was published of a release that had been interrupted."""
     for target in book.finished:
         say(f"{target}: is published now, its release was recorded and then interrupted", err=True)
+    for name in book.unfinished:
+        say(
+            f"warning: the release {name} is recorded, and was interrupted before it was published in "
+            "another folder: repeat its command",
+            err=True,
+        )
 
 
 def say_recorded(book: Ledger, path: Path, outcomes: int) -> None:

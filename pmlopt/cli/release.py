@@ -101,6 +101,7 @@ def release_command(
     """
     from pmlopt.core.records import plain
     from pmlopt.publishing import read_plan, release, write_release
+    from pmlopt.publishing.releasing import DataDigests
 
     _check_target(data, output, dry_run)
     if plan_file is None:
@@ -110,17 +111,20 @@ def release_command(
     else:
         plan = read_plan(plan_file)
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
-    if ledger is not None and output is not None and _was_interrupted(ledger, output):
+    if output is not None and _was_interrupted(ledger, output):
         return
     warn_of_seed(seed)
+    law = None if plan.law is None else plan.folder / plan.law
     with status("designing", as_json):
+        digests = DataDigests.of(data, law)
         mechanisms = plan.mechanisms(data, missing, form.form)
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
-            law=None if plan.law is None else plan.folder / plan.law,
-            ledger=ledger, who=plan.who,
+            law=law, ledger=ledger, who=plan.who,
             drop_missing=missing == "drop", form=form.form,
         )  # fmt: skip
+        if replace(draft.digests, rows="") != digests:
+            raise InputError("the data were changed since the mechanisms were designed for them: start again")
     told = draft.planned
     if not as_json:
         _print(told, draft)
@@ -145,14 +149,26 @@ def release_command(
     say(f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}")
 
 
-def _was_interrupted(ledger: Path, output: Path) -> bool:
-    """Publish what a ledger holds of releases that were interrupted; whether this very one was."""
-    from pmlopt.cli.ledger import say_finished
-    from pmlopt.releases import Ledger
+def _was_interrupted(ledger: Path | None, output: Path) -> bool:
+    """Publish what a ledger holds of releases that were interrupted; whether this very one was.
 
-    with Ledger.open(ledger) as book:
-        say_finished(book)
-    return str(output.resolve()) in book.finished
+    What dead processes left of the output goes, and an output that is there is refused.
+    """
+    from pmlopt.cli.ledger import say_finished
+    from pmlopt.core.drafts import NO_OWNER
+    from pmlopt.releases import Ledger
+    from pmlopt.releases.drafts import check_vacant, resolve_folder_of
+    from pmlopt.releases.publications import key_of_file
+
+    target = resolve_folder_of(output)
+    with files.alone(target):
+        if ledger is not None:
+            with Ledger.open(ledger, target.parent) as book:
+                say_finished(book)
+            if str(target) in book.finished:
+                return True
+        check_vacant(target, NO_OWNER if ledger is None else key_of_file(ledger))
+    return False
 
 
 def _check_ledger(draft: ReleaseDraft, as_json: bool) -> None:
@@ -169,17 +185,14 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool) -> None:
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
     """Complain of what cannot be read or written."""
-    from pmlopt.core.files import check_target, is_standard
+    from pmlopt.core.files import is_standard
 
     if (output is None) != dry_run:
         raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
     if is_standard(data):
         raise InputError("the data are read more than once: give a file, not standard input")
     if output is not None:
-        if output.exists():
-            raise InputError(f"{output}: is there already: name a folder that is not")
         check_apart([output], [data])
-        check_target(output)
 
 
 def _print(told: ReleaseFile, draft: ReleaseDraft) -> None:

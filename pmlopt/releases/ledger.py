@@ -35,6 +35,7 @@ from pmlopt.measures.leakage import log_sum
 from pmlopt.model.privacy import PML, RenyiPML
 from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
 from pmlopt.releases import ledger_file
+from pmlopt.releases.drafts import check_new
 from pmlopt.releases.ledger_file import (
     SMALLEST_MASS,
     Histories,
@@ -44,34 +45,8 @@ from pmlopt.releases.ledger_file import (
     levels_of,
     log_lifts,
 )
+from pmlopt.releases.publications import PREFIX, Publication, finish_all
 from pmlopt.releases.stored import written_digest
-
-
-def check_new(target: Path) -> None:
-    """Complain of a file to publish a release in that is there already.
-
-    Raises:
-        FileFormatError: it is.
-    """
-    if target.exists():
-        raise FileFormatError(
-            f"{target}: is there already, and may hold a release that is recorded: give another name"
-        )
-
-
-def _published(path: str | os.PathLike[str], draft: Path, target: Path) -> None:
-    """Give the draft its name, unless it has it."""
-    try:
-        files.rename(draft, target)
-    except FileNotFoundError:
-        if not target.exists():
-            raise FileFormatError(
-                f"{path}: the last release is recorded, and was to be published as {target}, but neither "
-                f"that file is there nor its draft, {draft}: put back the one that was moved away"
-            ) from None
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be written: {files.reason_of(cause)}") from None
-
 
 TOTAL_ROUNDING = 1e-13
 """Nats, or a share of a total above 1: what rounding may add to a total that a release uses up."""
@@ -97,7 +72,7 @@ class Ledger:
             is refused. Without one, nothing is refused.
 
     Attributes:
-        finished: the files that `open` published, of a release that was interrupted before it could.
+        finished: the files that `open` published, of releases that were interrupted before they could.
 
     Raises:
         PrivacyError: the number of people is none, or the total is negative.
@@ -126,6 +101,7 @@ class Ledger:
         most = None if total is None else nonnegative(total, "the total", PrivacyError)
         self._state = LedgerState(first, most, Histories.begun(first.size, count))
         self._seen: dict[Path, str | None] = {}
+        self._folders: list[Path] = []
 
     @property
     def initial(self) -> Prior:
@@ -466,26 +442,45 @@ class Ledger:
 
     # ------------------------------------------------------------ files
 
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The names of recorded releases that are to be published, in a folder that `open` was not given."""
+        return tuple(one.target for one in self._state.publishing)
+
     def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
         """Give a file or folder with what was recorded its name when the ledger is saved: both, or neither.
 
-        The ledger is written first, with the release and both names, and then the draft is renamed. A process
-        that is killed before the ledger is on the disk has published and recorded nothing; after that the
-        release counts, and `open` and `save` rename the draft where it has not been renamed yet.
+        The ledger is written first, with the release, both names, and a digest of the draft; then the draft
+        is renamed, and nothing that is there is replaced. A process that is killed before the ledger is on
+        the disk has published and recorded nothing; after that the release counts, and `open` renames the
+        draft where it has not been renamed yet.
 
         Args:
-            draft: a file or folder that nobody else has seen; it must be on the disk (`os.fsync`).
+            draft: a file or folder that nobody else has seen, whose name begins with `.pmlopt-`; it must be
+                on the disk (`os.fsync`).
             target: its name once it is published, in the same folder, where nothing is yet.
 
         Raises:
-            FileFormatError: the draft is not there, the target is, or their folders differ.
+            FileFormatError: the draft is not there, the target is, their folders differ, or the draft has
+                another name.
         """
-        source, name = Path(draft).resolve(), Path(target).resolve()
-        if source.parent != name.parent or not source.exists():
+        name = Path(target).parent.resolve() / Path(target).name
+        source = Path(draft).parent.resolve() / Path(draft).name
+        if name.parent not in (source.parent, source.parent.parent):
             raise FileFormatError(f"{draft}: is not in the folder of {target}: nothing can be published")
+        if not os.path.lexists(source):
+            raise FileFormatError(f"{draft}: is not there: nothing can be published")
         check_new(name)
-        pair = (str(source), str(name))
-        self._state = replace(self._state, publishing=(*self._state.publishing, pair))
+        try:
+            publication = Publication.of(source, name)
+        except (ValueError, OSError) as cause:
+            raise FileFormatError(
+                f"{draft}: cannot be published: {cause}; its name must begin with {PREFIX}"
+            ) from None
+        if publication.digest is None:
+            raise FileFormatError(f"{draft}: is not there as a file or folder: nothing can be published")
+        self._folders.append(name.parent)
+        self._state = replace(self._state, publishing=(*self._state.publishing, publication))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger to an NPZ file, whole or not at all, with a digest of all that it holds.
@@ -503,10 +498,18 @@ class Ledger:
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
+    def open(
+        cls, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
+    ) -> Iterator[Self]:
         """Read a ledger, and write it when the block ends; nobody else who asks writes it meanwhile.
 
-        An exception leaves the file as it was. Another writer is waited for, up to a minute.
+        An exception leaves the file as it was. Another writer is waited for, up to a minute. A release that
+        was recorded and interrupted is published first, if it is found.
+
+        Args:
+            path: of the ledger.
+            folder: where releases are published; in it, and in the folder of the ledger, interrupted ones are
+                looked for. No other place that the file may name is looked at.
 
         Raises:
             FileFormatError: as `load` and `save`, or another process keeps writing the file.
@@ -524,9 +527,9 @@ class Ledger:
         files.ending_of(path, (".npz",))
         with files.alone(path):
             ledger = cls.load(path)
+            ledger._folders += [Path(folder).resolve()] if folder is not None else []
             if ledger._state.publishing:
-                ledger.finished = tuple(target for _, target in ledger._state.publishing)
-                ledger._write(path)
+                ledger.finished = ledger._publish(path)
             before = ledger._state
             yield ledger
             if ledger._state is not before:
@@ -545,6 +548,7 @@ class Ledger:
         state, digest = ledger_file.read(path)
         ledger = cls.__new__(cls)
         ledger._state, ledger._seen = state, {Path(path).resolve(): digest}
+        ledger._folders = []
         return ledger
 
     def _write(self, path: str | os.PathLike[str]) -> None:
@@ -557,10 +561,16 @@ class Ledger:
             )
         self._seen[place] = ledger_file.write(place, self._state)
         if self._state.publishing:
-            for draft, target in self._state.publishing:
-                _published(path, Path(draft), Path(target))
-            self._state = replace(self._state, publishing=())
+            self._publish(path)
+
+    def _publish(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Publish what is recorded and found, write the ledger without it, and return the paths."""
+        place = Path(path).resolve()
+        published, left = finish_all(self._state.publishing, [*self._folders, place.parent])
+        if published:
+            self._state = replace(self._state, publishing=left)
             self._seen[place] = ledger_file.write(place, self._state)
+        return tuple(map(str, published))
 
 
 def _columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:

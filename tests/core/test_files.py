@@ -186,7 +186,9 @@ def test_a_failed_save_leaves_everything_as_it_was(
     whole = {path: path.read_bytes() for path in (saved(tmp_path, ending) for ending in ENDINGS)}
     with monkeypatch.context() as patch:
         patch.setattr(owner, name, failing)
-        for target in (*whole, *(tmp_path / f"new{ending}" for ending in ENDINGS)):
+        # the permissions of a new file are set when it is made, and only those of an old one are carried over
+        new = [] if name == "chmod" else [tmp_path / f"new{ending}" for ending in ENDINGS]
+        for target in (*whole, *new):
             with pytest.raises(error):
                 Mechanism([[1.0]]).save(target)
     assert {path: path.read_bytes() for path in tmp_path.iterdir()} == whole
