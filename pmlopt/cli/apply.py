@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
-from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main
+from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main, note_spent
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import prior_in
 from pmlopt.core import files
@@ -72,6 +72,7 @@ class Account:
                 outcomes = draws.record(book)
                 draft.seal()
                 book.publish(draft.whole, target)
+        note_spent(f"{output} is published, and recorded in {self.ledger_file}")
         say_recorded(book, self.ledger_file, outcomes)
 
 
@@ -80,7 +81,7 @@ _Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
 )]  # fmt: skip
 
 
-@command(main)
+@command(main, spends=True)
 def apply(
     mechanism_file: Annotated[Path, Arg("MECHANISM")],
     data: Annotated[Path, Arg("DATA")],
@@ -234,7 +235,7 @@ def _say_done(done: Applied, data: Path, output: Path) -> None:
     say(f"{done.rows} rows written to {output}")
 
 
-@command(main)
+@command(main, spends=True)
 def histogram(
     data: Annotated[Path, Arg("DATA")],
     column: Annotated[str, Opt("The column of DATA that holds the class of each record.")],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
@@ -20,6 +21,7 @@ from pmlopt.cli.options import (
     command,
     imports,
     main,
+    note_spent,
 )
 from pmlopt.cli.printing import echo_json, nats, print_table, say, status
 from pmlopt.cli.queries import UNASKED, builder_of, read_grid
@@ -60,6 +62,9 @@ class OneRelease:
         "A ledger that must allow the release, and records it when it is published.", "--ledger"
     )] = None  # fmt: skip
     who: Who = None
+    within_ledger: Annotated[bool, Opt(
+        "With --ledger: design within what it leaves to each of the people, with or without --epsilon."
+    )] = False  # fmt: skip
 
     def plan(self) -> Plan:
         """The plan of one release."""
@@ -69,6 +74,8 @@ class OneRelease:
             raise InputError("give --column NAME for one release, or --plan FILE for several")
         keys = ("epsilon", "delta", "utility")
         table = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
+        if self.within_ledger:
+            table["within_ledger"] = True
         if self.mechanism_file is not None:
             table["mechanism"] = str(self.mechanism_file)
         named = {"+".join(self.columns): {**table, "columns": list(self.columns)}}
@@ -76,7 +83,7 @@ class OneRelease:
         return Plan(named, self.keep, self.drop, self.total, ledger=ledger, who=self.who)
 
 
-@command(main, "release", extra=(imports,))
+@command(main, "release", extra=(imports,), spends=True)
 def release_command(
     data: Annotated[Path, Arg("DATA")],
     one: OneRelease,
@@ -101,6 +108,7 @@ def release_command(
     """
     from pmlopt.core.records import plain
     from pmlopt.publishing import read_plan, release, write_release
+    from pmlopt.publishing.fitting import find_largest_epsilon
     from pmlopt.publishing.releasing import DataDigests
 
     _check_target(data, output, dry_run)
@@ -137,11 +145,12 @@ def release_command(
             err=True,
         )
         sys.exit(CLAIM_FAILS)
-    _check_ledger(draft, as_json)
+    _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing))
     if output is None:
         return
     with workers.executor() as executor:
         described = write_release(draft, output, seed, executor)
+    note_spent(f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}"))
     if as_json:
         echo_json(plain(described))
         return
@@ -171,15 +180,31 @@ def _was_interrupted(ledger: Path | None, output: Path) -> bool:
     return False
 
 
-def _check_ledger(draft: ReleaseDraft, as_json: bool) -> None:
-    """Say what the release may bring a person to by the ledger, and leave where it does not allow that."""
+def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
+    """Say what the release may bring a person to by the ledger, and leave where it does not allow that.
+
+    Args:
+        draft: of the release.
+        as_json: whether JSON is printed.
+        find: finds the largest epsilon that fits, where one was given.
+    """
     if (found := draft.by_ledger()) is None:
         return
     book, allowed, level = found
     total = "no total" if book.total is None else f"a total of {nats(book.total)}"
     say(f"By the ledger, with {total}, the leakage on a person may come to {nats(level)}.", err=as_json)
     if not allowed:
-        say("The total of the ledger might be exceeded. Nothing is written: lower an epsilon.", err=True)
+        say("The total of the ledger might be exceeded. Nothing is written.", err=True)
+        with status("looking for the largest epsilon that fits", as_json):
+            fits = find()
+        if fits is not None:
+            say(f"The largest epsilon that fits is {fits:g}: give --epsilon {fits:g}.", err=True)
+        say(
+            "Or design within what the ledger leaves to each person: --within-ledger in place of --epsilon. "
+            "Levels of local differential privacy add up: releases with privacy ldp (in a plan, or pmlopt "
+            "design) whose levels have at most the total as their sum always fit.",
+            err=True,
+        )
         sys.exit(CLAIM_FAILS)
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import tomllib
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
-from pmlopt.core.arrays import Label
+from pmlopt.core.arrays import Label, few
 from pmlopt.core.files import read_bytes
 from pmlopt.core.frames import Missing
 from pmlopt.core.records import Context, Range, read
@@ -27,6 +27,7 @@ from pmlopt.model.utility import Utility, as_utility
 from pmlopt.programs.designs import design
 from pmlopt.programs.solving import solve
 from pmlopt.publishing.releasing import Columns, Made
+from pmlopt.releases.recorded import remaining_in
 
 MOST_SINGLE = 50
 """People of whom each may have a value of their own; a column of more such values is an id, and no letter."""
@@ -46,6 +47,8 @@ class PlannedColumn:
         utility: a name (hamming, absolute, squared, mutual-information, estimation-error), or as a
             problem file has it,
         outputs: their number or labels; left out, the letters.
+        within_ledger: whether it is designed within what the ledger of the plan leaves to each of its people,
+            with or without epsilon or privacy.
     """
 
     columns: tuple[str, ...] | None = None
@@ -55,6 +58,7 @@ class PlannedColumn:
     privacy: Requirement | None = None
     utility: Utility | str | None = None
     outputs: Count | tuple[Label, ...] | None = None
+    within_ledger: bool = False
 
     def __post_init__(self) -> None:
         designed = {name: getattr(self, name) for name in ("epsilon", "privacy", "utility", "outputs")}
@@ -63,15 +67,20 @@ class PlannedColumn:
             raise InputError(
                 f"a mechanism is given, and {given[0] if given else 'delta'} to design one: give one"
             )
-        if self.mechanism is None and (self.epsilon is None) == (self.privacy is None):
+        bounds = (self.epsilon is not None) + (self.privacy is not None)
+        if self.mechanism is None and (bounds > 1 or (bounds == 0 and not self.within_ledger)):
             raise InputError("give epsilon or privacy, one of them, or the file of a mechanism")
+        if self.mechanism is not None and self.within_ledger:
+            raise InputError("a mechanism is given, and within_ledger designs one: give one of them")
         if self.mechanism is None and self.utility is None:
             raise InputError('give a utility, what must stay useful: "hamming", "absolute", "squared", ...')
         if self.delta is not None and self.epsilon is None:
             raise InputError("delta goes with epsilon")
 
-    def made(self, prior: Prior, folder: Path) -> Made:
-        """The mechanism: read, or designed for a prior."""
+    def made(
+        self, prior: Prior, folder: Path, remaining: Callable[[Prior], Requirement] | None = None
+    ) -> Made:
+        """The mechanism: read, or designed for a prior, and within what `remaining` gives for it."""
         if self.mechanism is not None:
             return folder / self.mechanism
         if prior.samples == prior.size > MOST_SINGLE:
@@ -79,11 +88,16 @@ class PlannedColumn:
                 f"each of {prior.size:,} people has a value of their own: drop the column, or group it"
             )
         privacy = self.privacy
-        if privacy is None:
-            assert self.epsilon is not None
+        if self.epsilon is not None:
             over = None if self.delta is None else confidence_ball(prior, self.delta)
             privacy = PML(self.epsilon, over)
+        if self.within_ledger:
+            if remaining is None:
+                raise InputError("within_ledger designs for what a ledger leaves: give the ledger, too")
+            left = remaining(prior)
+            privacy = left if privacy is None else privacy & left
         assert self.utility is not None
+        assert privacy is not None
         return solve(design(prior, privacy, as_utility(self.utility), self.outputs))
 
 
@@ -152,8 +166,28 @@ class Plan:
                 forms=FORMS,
             )
             planned = read(PlannedColumn, self.release[name], f"release.{name}", context)
-            found[columns] = planned.made(prior, self.folder)
+            found[columns] = planned.made(prior, self.folder, self._remaining(data, form))
         return found
+
+    def _remaining(self, data: Any, form: CsvForm | None) -> Callable[[Prior], Requirement] | None:
+        """What the ledger leaves to its people for a design under a prior; None without a ledger."""
+        if self.ledger is None:
+            return None
+        if len(self.release) > 1:
+
+            def refuse(prior: Prior) -> Requirement:
+                raise InputError(
+                    f"the ledger is about the tuples of {len(self.release)} columns, and one is designed on "
+                    f"{few(prior.labels)}: release them as one tuple, by `columns`"
+                )
+
+            return refuse
+        path = self.folder / self.ledger
+
+        def remaining(prior: Prior) -> Requirement:
+            return remaining_in(path, prior, data, self.who, form)
+
+        return remaining
 
 
 _CONTEXT = Context(complete=False, error=InputError)

@@ -18,9 +18,7 @@ from pmlopt.core.arrays import (
     FloatArray,
     IntArray,
     Label,
-    Positions,
     few,
-    label_key,
     nonnegative,
     places_of,
     subset_of,
@@ -29,11 +27,11 @@ from pmlopt.core.arrays import (
 from pmlopt.core.display import things
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.tables.labelled import column
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.privacy import PML, RenyiPML
 from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
+from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.releases import ledger_file
 from pmlopt.releases.drafts import check_new
 from pmlopt.releases.ledger_file import (
@@ -46,10 +44,8 @@ from pmlopt.releases.ledger_file import (
     log_lifts,
 )
 from pmlopt.releases.publications import PREFIX, Publication, finish_all
+from pmlopt.releases.remaining import align_matrix, build_joint_requirement, find_columns
 from pmlopt.releases.stored import written_digest
-
-TOTAL_ROUNDING = 1e-13
-"""Nats, or a share of a total above 1: what rounding may add to a total that a release uses up."""
 
 
 class Ledger:
@@ -79,7 +75,7 @@ class Ledger:
 
     Examples:
         >>> import math
-        >>> ledger = Ledger([0.5, 0.5], people=2, total=math.log(1.8))
+        >>> ledger = Ledger([0.5, 0.5], people=2, total=math.log(1.8) + 1e-13)  # with room for rounding
         >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1])
         >>> round(math.exp(ledger.level), 12), np.exp(ledger.remaining(person=0)).round(12)
         (1.5, array([1.2, 3.6]))
@@ -90,7 +86,8 @@ class Ledger:
         Traceback (most recent call last):
         ...
         pmlopt.errors.PrivacyError: the release may raise the leakage on person 0 to 0.693147 nats, over the
-        total of 0.587787: design it for `requirement(person=0)` under `prior(0)`
+        total of 0.587787: design it for `requirement(person=0)` under `prior(0)`, or one for all people for
+        `joint_requirement()`
     """
 
     finished: tuple[str, ...] = ()
@@ -240,6 +237,45 @@ class Ledger:
         lowered = left - 4 * self._histories.off(person, left)
         return PML(np.maximum(lowered, 0.0).tolist())
 
+    def joint_requirement(
+        self,
+        people: ArrayLike | None = None,
+        letters: Iterable[Label] | None = None,
+        epsilon: float | None = None,
+    ) -> Any:
+        """The requirement on one mechanism for several people, whatever was released of each.
+
+        It is a `RatioBound`: a mechanism that meets it keeps the total for all of them, whatever it releases.
+
+        Args:
+            people: who is in the release; left out, all.
+            letters: those of the design, in its order; left out, those of the ledger.
+            epsilon: the total to be kept; left out, that of the ledger.
+
+        Raises:
+            PrivacyError: there is no total, or the leakage on somebody is above it already.
+            MechanismError: a letter is missing, or is none of the ledger.
+
+        Examples:
+            >>> import math
+            >>> ledger = Ledger([0.5, 0.5], people=2, total=math.log(1.8))
+            >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1])
+            >>> both = ledger.joint_requirement()  # of either history; see `requirement` for one
+            >>> [both.holds([0.5, 0.5], [[a, 1 - a], [1 - a, a]]) for a in (0.74, 0.76)]
+            [True, False]
+        """
+        rows = self._histories.of(self._members(people))
+        own = self.initial.labels
+        places = places_of(own if letters is None else list(letters), own, "the letters", MechanismError)
+        if len(places) < len(own):
+            lacking = few([label for place, label in enumerate(own) if place not in places])
+            raise MechanismError(
+                f"the letters {lacking} of the ledger are none of the design, and may be somebody's"
+            )
+        return build_joint_requirement(
+            self.initial.pmf, self._histories, rows, self._total(epsilon), np.array(places)
+        )
+
     def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
         """The requirement on the next release for a person that keeps all of order alpha within epsilon.
 
@@ -338,7 +374,7 @@ class Ledger:
         """
         m = as_mechanism(mechanism)
         members = self._members(people)
-        columns = _columns(m, outcomes)
+        columns = find_columns(m, outcomes)
         if len(columns) != len(members):
             raise MechanismError(
                 f"{things(len(columns), 'outcome')} cannot be recorded for "
@@ -359,7 +395,7 @@ class Ledger:
             raise PrivacyError(
                 f"the release may raise the leakage on person {worst} to {over[1]:.6g} nats, over the "
                 f"total of {self.total:.6g}: design it for `requirement(person={worst})` under "
-                f"`prior({worst})`"
+                f"`prior({worst})`, or one for all people for `joint_requirement()`"
             )
         after = self._histories.extended(matrix, columns, members)
         impossible = np.isinf(after.rounding)
@@ -402,31 +438,7 @@ class Ledger:
         return members.astype(np.int64)
 
     def _matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
-        """The matrix on all letters by their labels, with rows of zeros for those that no history leaves."""
-        labels, inputs = self.initial.labels, mechanism.inputs
-        if isinstance(inputs, Positions) or (isinstance(labels, Positions) and len(inputs) == len(labels)):
-            if len(inputs) != len(labels):
-                raise MechanismError(
-                    f"the mechanism has {len(inputs)} inputs, without labels, and the ledger has "
-                    f"{len(labels)} letters"
-                )
-            return mechanism.matrix
-        rows_of = {label_key(label): row for row, label in enumerate(inputs)}
-        found = np.array([rows_of.get(label_key(label), -1) for label in labels])
-        places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
-        if not len(places):
-            raise MechanismError(
-                f"the mechanism's inputs {few(inputs)} are none of the letters of the ledger {few(labels)}"
-            )
-        needed = missing[(self._histories.likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
-        if needed.size:
-            raise MechanismError(
-                f"the mechanism has no row for the letter {labels[needed[0]]!r}, which is still possible for "
-                "somebody in the release"
-            )
-        matrix = np.zeros((len(labels), len(mechanism.outputs)))
-        matrix[places] = mechanism.matrix[found[places]]
-        return matrix
+        return align_matrix(self.initial.labels, self._histories, mechanism, rows)
 
     def _over(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:
         """The history that a release may raise most, and to which level, where that is over the total.
@@ -434,9 +446,15 @@ class Ledger:
         What the likelihoods may be off is counted in; no level is above that of the least likely letter.
         """
         after = levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix)
-        bounds = np.minimum(after + 2 * self._histories.rounding[rows], self.initial.max_leakage)
+        units = self._histories.off_rows(rows, after)
+        bounds = np.minimum(after + units, self.initial.max_leakage)
+        # of people of whom nothing was released yet, exact arithmetic decides what rounding leaves open
+        unused = (self._histories.likelihoods[rows] == 0).all(axis=1)
+        undecided = unused & (bounds > total) & (after - units <= total)
+        if undecided.any() and holds_exactly(self.initial, PML(total), matrix):
+            bounds[undecided] = total
         worst = int(bounds.argmax())
-        if bounds[worst] <= total + TOTAL_ROUNDING * max(1.0, total):
+        if bounds[worst] <= total:
             return None
         return int(rows[worst]), float(after[worst])
 
@@ -571,15 +589,3 @@ class Ledger:
             self._state = replace(self._state, publishing=left)
             self._seen[place] = ledger_file.write(place, self._state)
         return tuple(map(str, published))
-
-
-def _columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
-    """The place of each outcome among the outputs; numbers of outputs without labels are read at once."""
-    if (
-        isinstance(outcomes, np.ndarray) and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
-        and isinstance(mechanism.outputs, Positions)
-        and ((outcomes >= 0) & (outcomes < len(mechanism.outputs))).all()
-    ):  # fmt: skip
-        return outcomes.astype(np.int64)
-    given = column(outcomes, "the outcomes", MechanismError, missing=True)
-    return np.array(places_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64)

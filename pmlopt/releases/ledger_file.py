@@ -53,8 +53,12 @@ class Histories:
 
     def off(self, person: int, levels: Any) -> Any:
         """How far these levels, or budgets, of a person may be off by rounding."""
+        return self.off_rows(self.place[person : person + 1], levels)
+
+    def off_rows(self, rows: IntArray, levels: Any) -> Any:
+        """How far these levels, or budgets, after some histories may be off by rounding."""
         units = (self.likelihoods.shape[1] + 8) * EPS * np.maximum(1.0, np.abs(levels))
-        return units + 2 * self.rounding[self.place[person]]
+        return units + 2 * self.rounding[rows]
 
     def extended(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> Histories:
         """The histories with one more outcome for some people; off by infinity where it is impossible."""
