@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
-from pmlopt.cli.options import PATH, TARGET, Arg, Json, Opt, command, main, note_spent
+from pmlopt.cli.options import PATH, TARGET, TARGET_OR_FOLDER, Arg, Json, Opt, command, main, note_spent
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import prior_in
 from pmlopt.core import files
@@ -91,7 +91,7 @@ def apply(
         Opt(
             "The file to write, by its ending; - for standard output. For a folder: one to make.",
             "-o/--output",
-            TARGET,
+            TARGET_OR_FOLDER,
         ),
     ],
     beside: Beside,
@@ -127,6 +127,8 @@ def apply(
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.verification import trusted
 
+    if not is_folder(data):
+        files.check_target(output)
     if holds_orbits(mechanism_file):
         if assess or also or len(columns) > 1 or account != Account():
             raise InputError(

@@ -207,6 +207,8 @@ class _Target(click.Path):
 
 _PRINTS_APART = "pmlopt.prints_apart"
 TARGET = _Target(path_type=Path)
+TARGET_OR_FOLDER = _Target(path_type=Path)
+"""A file to write, or a folder to make, which the command looks at itself under its lock."""
 
 
 def _import(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:
@@ -322,8 +324,10 @@ def _check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]
         (targets if isinstance(one.type, _Target) else sources).extend(_paths(given.get(str(one.name))))
     check_distinct(targets)
     check_apart(targets, sources)
-    for path in targets:
-        files.check_target(path)
+    for one in parameters:
+        if isinstance(one.type, _Target) and one.type is not TARGET_OR_FOLDER:
+            for path in _paths(given.get(str(one.name))):
+                files.check_target(path)
 
 
 def _paths(value: Any) -> Iterator[Path]:

@@ -209,7 +209,7 @@ def kill_once(folder: Path, command: Command, kill: Callable[[], int]) -> bool:
     if there:
         check_published(command)
     again = wait(fork(command.words))
-    # a release that a ledger holds is ended by its command, and `apply` to a file writes over one that is there
+    # a command ends what its ledger holds, and `apply` to a file writes over one that is there
     may_end = command.ledger is not None or command.name == "apply"
     demand(
         again == (2 if there else 0) or (again == 0 and may_end),
