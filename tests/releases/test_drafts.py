@@ -115,13 +115,15 @@ def test_a_release_is_finished_in_the_folder_that_the_caller_names_and_nowhere_e
 def test_a_target_is_never_replaced_and_its_content_says_whose_it_is(home: Path) -> None:
     path = home / "ledger.npz"
     Ledger([0.5, 0.5], total=1.0).save(path)
-    with (
-        pytest.raises(FileFormatError, match=r"new\.txt: is there already, and is not"),
-        Ledger.open(path) as book,
-    ):
-        book.record([[0.6, 0.4], [0.4, 0.6]], [0])
-        book.publish(home / ".pmlopt-draft-mine", home / "new.txt")
-        (home / "new.txt").write_text("of another release")
+
+    def record() -> None:
+        with Ledger.open(path) as book:
+            book.record([[0.6, 0.4], [0.4, 0.6]], [0])
+            book.publish(home / ".pmlopt-draft-mine", home / "new.txt")
+            (home / "new.txt").write_text("of another release")
+
+    with pytest.raises(FileFormatError, match=r"new\.txt: is there already, and is not"):
+        record()
     assert (home / "new.txt").read_text() == "of another release"
     (home / "new.txt").unlink()
     with Ledger.open(path) as book:
@@ -173,7 +175,8 @@ def begun(data: Path, out: Path) -> Path:
 
 
 LINES = [
-    b'{"rows":1}', b"[1]", b"5", b"null", b"", b"\xff\xfe", b"{" * 100_000, b"[" * 100_000, b'{"file":5}', b"\0" * 9,
+    b'{"rows":1}', b"[1]", b"5", b"null", b"", b"\xff\xfe", b"{" * 100_000, b"[" * 100_000, b'{"file":5}',
+    b"\0" * 9,
     b'{"file":"../../data/f0.parquet","rows":1000000,"dropped":0,"sha256":"x","source":"x","digest":"x"}',
     b'{"file":"f0.parquet","rows":"a","dropped":0,"sha256":"x","source":"x","digest":"x"}',
     b'{"file":"a\\u0000b","rows":1,"dropped":0,"sha256":"x","source":"x","digest":"\\ud800"}',

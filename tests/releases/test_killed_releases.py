@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from fuzzing import killed_releases as killed
 
+from pmlopt import Ledger
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs processes that are forked")
 
 KINDS = {command.name: number for number, command in enumerate(killed.commands())}
@@ -44,12 +46,12 @@ def test_a_release_that_another_ledger_may_hold_is_left_to_its_own_command(place
         for name in ("a.npz", "b.npz"):
             killed.begin_ledger(name)
         assert killed.wait(killed.fork(first.words, killed.kill_before_step(step))) < 0
-        if killed.Ledger.load("a.npz").releases:
+        if Ledger.load("a.npz").releases:
             break
     assert not Path("out.csv").exists()
     assert killed.wait(killed.fork(second.words)) == 2
     assert "a release with another ledger was interrupted" in Path("output").read_text()
-    assert killed.Ledger.load("b.npz").releases == 0
+    assert Ledger.load("b.npz").releases == 0
     assert killed.wait(killed.fork(first.words)) == 0
     killed.check_ledger("a.npz", ["out.csv"])
     killed.check_nothing_left(place, ["out.csv", "a.npz", "b.npz"])
