@@ -114,6 +114,7 @@ def fork(words: Sequence[str], before: Callable[[], Any] | None = None) -> int:
         handle = os.open("output", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
         os.dup2(handle, 1)
         os.dup2(handle, 2)
+        sys.stdout, sys.stderr = (os.fdopen(number, "w", closefd=False) for number in (1, 2))
         if before is not None:
             before()
         code = run(words)
