@@ -12,6 +12,13 @@ def run() -> None:
     except KeyboardInterrupt:  # before a command began, which says it by itself
         sys.stderr.write("pmlopt: interrupted\n")
         sys.exit(130)
+    except (ImportError, MemoryError, OSError) as error:  # while the commands are loaded
+        from pmlopt.core.failures import is_out_of_memory
+
+        if not is_out_of_memory(error):
+            raise
+        sys.stderr.write(f"pmlopt: this needs more memory than there is ({error})\n")
+        sys.exit(3)
 
 
 if __name__ == "__main__":

@@ -69,6 +69,13 @@ class SweepStoppedError(PmloptError):
         self.sweep = sweep
 
 
+class WorkerLostError(PmloptError):
+    """A worker of an executor was lost, such as one that was killed because it took too much memory.
+
+    What was finished is kept, and the same call goes on after it.
+    """
+
+
 class MissingExtraError(PmloptError, ImportError):
     """An optional dependency is needed; the message names the extra to install."""
 

@@ -39,14 +39,16 @@ def write(folder: Path, text: str) -> Path:
 KILLED = """
 import os, sys
 from pmlopt.cli import main
-from pmlopt.core import files
-kept, left = files.rename, [int(sys.argv.pop(1))]
-def rename(source, target):
-    if left[0] == 0:
-        os.kill(os.getpid(), 9)
-    left[0] -= 1
-    kept(source, target)
-files.rename = rename
+from pmlopt.core import drafts, files
+left = [int(sys.argv.pop(1))]
+def counted(kept):
+    def rename(source, target):
+        if left[0] == 0:
+            os.kill(os.getpid(), 9)
+        left[0] -= 1
+        kept(source, target)
+    return rename
+files.rename, drafts.publish_new = counted(files.rename), counted(drafts.publish_new)
 main()
 """
 """The command line as a script, killed before a file or folder gets its name for the k-th time."""

@@ -13,7 +13,18 @@ import numpy as np
 
 from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
 from pmlopt.cli.ledger import say_finished, say_recorded
-from pmlopt.cli.options import CLAIM_FAILS, PATH, TARGET, Arg, Json, Opt, command, main
+from pmlopt.cli.options import (
+    CLAIM_FAILS,
+    PATH,
+    TARGET,
+    TARGET_OR_FOLDER,
+    Arg,
+    Json,
+    Opt,
+    command,
+    main,
+    note_spent,
+)
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say, say_worth
 from pmlopt.cli.reading import constraints_in, prior_in
 from pmlopt.core import files
@@ -45,8 +56,9 @@ class Account:
     ) -> Iterator[tuple[Path, Drawn | None]]:
         """Where a release is written, and what to tell of the draws; it is published when the block ends.
 
-        The draws are written to a draft. Then the ledger checks the total and holds the release, and the
-        draft gets its name; `Ledger.publish` says what holds after a kill in between.
+        The lock on the output is taken first, and that on the ledger second. The draws are written to a
+        draft. Then the ledger checks the total and holds the release, and the draft gets its name;
+        `Ledger.publish` says what holds after a kill in between.
         """
         if self.ledger_file is None:
             if self.who is not None:
@@ -54,27 +66,26 @@ class Account:
             yield output, None
             return
         from pmlopt.releases import Ledger
-        from pmlopt.releases.ledger import check_new
+        from pmlopt.releases.drafts import begin_draft, resolve_folder_of
+        from pmlopt.releases.publications import key_of_file
         from pmlopt.releases.recorded import RecordedDraws
 
         if dropping:
             raise InputError("--ledger keeps a row for each person in it: leave out --missing drop")
         if files.is_standard(output):
             raise InputError("--ledger publishes a file, after an interruption too: give -o one")
-        with Ledger.open(self.ledger_file) as book:
+        target = resolve_folder_of(output)
+        with files.alone(target), Ledger.open(self.ledger_file, target.parent) as book:
             say_finished(book)
-            if str(output.resolve()) in book.finished:
+            if str(target) in book.finished:
                 sys.exit()  # this very release
-            check_new(output)
-            draft = output.with_name(f".pmlopt-draft-{output.name}")
             draws = RecordedDraws(releases, table, self.who)
-            try:
-                yield draft, draws.add
+            with begin_draft(target, key_of_file(self.ledger_file)) as draft:
+                yield draft.part, draws.add
                 outcomes = draws.record(book)
-                book.publish(draft, output)
-            except BaseException:
-                draft.unlink(missing_ok=True)
-                raise
+                draft.seal()
+                book.publish(draft.whole, target)
+        note_spent(f"{output} is published, and recorded in {self.ledger_file}")
         say_recorded(book, self.ledger_file, outcomes)
 
 
@@ -83,7 +94,7 @@ _Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
 )]  # fmt: skip
 
 
-@command(main)
+@command(main, spends=True)
 def apply(
     mechanism_file: Annotated[Path, Arg("MECHANISM")],
     data: Annotated[Path, Arg("DATA")],
@@ -93,7 +104,7 @@ def apply(
         Opt(
             "The file to write, by its ending; - for standard output. For a folder: one to make.",
             "-o/--output",
-            TARGET,
+            TARGET_OR_FOLDER,
         ),
     ],
     beside: Beside,
@@ -129,6 +140,8 @@ def apply(
     from pmlopt.releases.batches import ColumnRelease
     from pmlopt.verification import trusted
 
+    if not is_folder(data):
+        files.check_target(output)
     if holds_orbits(mechanism_file):
         if assess or also or len(columns) > 1 or account != Account():
             raise InputError(
@@ -175,7 +188,7 @@ def apply(
 
         done = apply_columns(
             table, releases, target, keep=kept, drop_missing=dropping, seed=seed, watch=watch,
-            released=released,
+            released=released, replace=False,
         )  # fmt: skip
     _say_done(done, data, output, held)
     if assess and kept and done.rows:
@@ -239,7 +252,7 @@ def _say_done(done: Applied, data: Path, output: Path, held: Sequence[Any]) -> N
         say_worth(one)
 
 
-@command(main)
+@command(main, spends=True)
 def histogram(
     data: Annotated[Path, Arg("DATA")],
     column: Annotated[str, Opt("The column of DATA that holds the class of each record.")],

@@ -19,6 +19,7 @@ from pmlopt.core import files
 from pmlopt.core.arrays import Label
 from pmlopt.core.frames import Missing
 from pmlopt.core.guesses import hint
+from pmlopt.core.letter_files import read_letters
 from pmlopt.core.records import fields_of, kinds_of
 from pmlopt.errors import InputError, MissingExtraError
 
@@ -214,7 +215,7 @@ def count_command(
             [by, *letters],
             *([value, *(pairs.get((value, letter), 0) for letter in letters)] for value in values),
         ]
-    files.write_whole(output, files.csv_bytes(rows))
+    files.write_whole(output, files.csv_bytes(rows), private=True)  # they are true counts
 
 
 @contextmanager
@@ -530,7 +531,7 @@ class Asked(ColumnOptions, AskedSet):
         if self.columns:
             seen = self.counts(self.counts_file, self.columns, self.missing)
         else:
-            labels, numbers = files.read_letters(self.counts_file)
+            labels, numbers = read_letters(self.counts_file)
             counts = [int(number) for number in numbers if isinstance(number, int)]
             if len(counts) < len(numbers) or len(set(labels)) < len(labels):
                 raise InputError(

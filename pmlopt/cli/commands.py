@@ -255,9 +255,17 @@ _Circle: TypeAlias = Annotated[int | None, Opt(
 @command(main)
 def design(
     asked: Asked,
-    epsilon: Annotated[float, Opt("The privacy bound, in nats.")],
     utility_name: _UtilityName,
     run: Run,
+    epsilon: Annotated[
+        float | None, Opt("The privacy bound, in nats; with --within-ledger it may be left out.")
+    ] = None,
+    ledger_file: Annotated[
+        Path | None, Opt("With --within-ledger: the ledger, on the letters of the prior.", "--ledger")
+    ] = None,
+    within_ledger: Annotated[
+        bool, Opt("Design within what --ledger leaves to each of its people, for one mechanism for all.")
+    ] = False,
     minimise: Minimise = False,
     outputs: Outputs = None,
     constraints: Annotated[
@@ -277,9 +285,14 @@ def design(
     It is optimal for a prior, a privacy bound and a utility, and comes with a proof of both.
     """
     from pmlopt.programs.designs import design as build
+    from pmlopt.releases.recorded import remaining_in
 
     run.check()
+    if (ledger_file is not None) != within_ledger or (epsilon is None and not within_ledger):
+        raise InputError("give --epsilon, or --ledger FILE and --within-ledger, or all of them")
     if records is not None or circle is not None:
+        if within_ledger or epsilon is None:
+            raise InputError("--within-ledger does not go with --records or --circle: list the letters")
         if outputs is not None:
             raise InputError("--outputs does not go with --records or --circle: the outputs are letters")
         if constraints:
@@ -288,7 +301,11 @@ def design(
         within = _requirement(asked, epsilon, whole)
         run.answer(lambda: build(whole, within, loss), f"Optimal mechanism for {title}")
     prior = asked.prior()
-    privacy = asked.requirement(epsilon, prior)
+    privacy = None if epsilon is None else asked.requirement(epsilon, prior)
+    if ledger_file is not None:
+        left = remaining_in(ledger_file, prior)
+        privacy = left if privacy is None else privacy & left
+    assert privacy is not None
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     if run.output is not None and isinstance(letters, tuple):

@@ -12,7 +12,7 @@ import click
 import numpy as np
 
 from pmlopt.cli.asked import Asked, ColumnOptions, DataOptions, PriorFile, Seed
-from pmlopt.cli.options import CLAIM_FAILS, TARGET, Arg, Json, Opt, check_apart, command, main
+from pmlopt.cli.options import CLAIM_FAILS, TARGET, Arg, Json, Opt, check_apart, command, main, note_spent
 from pmlopt.cli.printing import echo_json, nats, number, print_table, say
 from pmlopt.cli.reading import aligned, read_numbers
 from pmlopt.core import files
@@ -156,7 +156,7 @@ _Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
 )]  # fmt: skip
 
 
-@command(ledger, "record")
+@command(ledger, "record", spends=True)
 def record_release(
     ledger_file: LedgerFile,
     mechanism_file: MechanismFile,
@@ -192,6 +192,7 @@ def record_release(
     with Ledger.open(ledger_file) as book:
         say_finished(book)
         book.record(as_text, outcomes, people, again=again)
+    note_spent(f"{ledger_file} holds the release")
     say_recorded(book, ledger_file, len(outcomes))
 
 
@@ -270,6 +271,12 @@ def say_finished(book: Ledger) -> None:
     """Say what was published of a release that had been interrupted."""
     for target in book.finished:
         say(f"{target}: is published now, its release was recorded and then interrupted", err=True)
+    for name in book.unfinished:
+        say(
+            f"warning: the release {name} is recorded, and was interrupted before it was published in "
+            "another folder: repeat its command",
+            err=True,
+        )
 
 
 def say_recorded(book: Ledger, path: Path, outcomes: int) -> None:
@@ -328,7 +335,7 @@ def new_stream(
     say(f"{output}: streams of {chain.size} states, counted over {len(paths)} people")
 
 
-@command(stream_group, "release")
+@command(stream_group, "release", spends=True)
 def release_states(
     file: Annotated[Path, Arg("STREAMS")],
     form: DataOptions,
@@ -365,6 +372,7 @@ def release_states(
         places = places_of([now for _, now in rows], labels, "the states", MechanismError, text=True)
         told = many.release({who: labels[place] for (who, _), place in zip(rows, places, strict=True)}, seed)
         level = many.level
+    note_spent(f"{file} holds the release of {things(len(told), 'person', 'people')}")
     if output is not None:
         write_table(output, {person: list(told), str(column): list(told.values())})
     if as_json:

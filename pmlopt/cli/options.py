@@ -30,10 +30,19 @@ from typing import (
 import click
 
 from pmlopt import __version__
-from pmlopt.cli.printing import echo_json, print_result, say, status
+from pmlopt.cli.printing import check_output, echo_json, print_result, say, status
 from pmlopt.core import files
+from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import output_apart
-from pmlopt.errors import InfeasibleError, InputError, LabelWarning, PmloptError, SolverError
+from pmlopt.errors import (
+    InfeasibleError,
+    InputError,
+    LabelWarning,
+    MissingExtraError,
+    PmloptError,
+    SolverError,
+    WorkerLostError,
+)
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
@@ -44,27 +53,44 @@ CLAIM_FAILS, BAD_INPUT, NOT_SOLVED, BUG, INTERRUPTED, CLOSED = 1, 2, 3, 70, 130,
 A = ParamSpec("A")
 
 
-def exits(command: Callable[A, None]) -> Callable[A, None]:
-    """Turn pmlopt's errors into a message and an exit code."""
+def exits(command: Callable[A, None], spends: bool = False) -> Callable[A, None]:
+    """Turn pmlopt's errors into a message and an exit code.
+
+    Args:
+        command: to run.
+        spends: whether it releases or records something: then its output must be writable before it begins.
+    """
 
     @wraps(command)
     def run(*args: A.args, **kwargs: A.kwargs) -> None:
         try:
-            with _streams(), _printing_apart(), _warning_of_labels():
-                command(*args, **kwargs)
-        except InputError as error:
-            _fail(error, BAD_INPUT)
-        except (SolverError, InfeasibleError) as error:
-            _fail(error, NOT_SOLVED)
-        except PmloptError as error:
-            _fail(error, BAD_INPUT)
-        except MemoryError as error:
-            _fail(f"this needs more memory than there is: give a smaller problem ({error})", BAD_INPUT)
-        except Exception:  # a bug of pmlopt's must not look like a claim that fails
-            traceback.print_exc()
-            sys.exit(BUG)
+            with _streams():
+                if spends:
+                    check_output()
+                with _printing_apart(), _warning_of_labels():
+                    command(*args, **kwargs)
+        except Exception as error:
+            _explain(error)
 
     return run
+
+
+def _explain(error: Exception) -> NoReturn:
+    """End with the message and the exit code of an error."""
+    short_of_memory = not isinstance(error, PmloptError) or isinstance(error, MissingExtraError)
+    if short_of_memory and is_out_of_memory(error):
+        _fail(f"this needs more memory than there is: give a smaller problem ({error})", NOT_SOLVED)
+    if isinstance(error, PmloptError):
+        unsolved = isinstance(error, SolverError | InfeasibleError | WorkerLostError)
+        _fail(error, NOT_SOLVED if unsolved and not isinstance(error, InputError) else BAD_INPUT)
+    if is_worker_lost(error):
+        _fail(
+            f"a worker was lost ({type(error).__name__}), such as one that took more memory than there is: "
+            "repeat the command, with fewer workers",
+            NOT_SOLVED,
+        )
+    traceback.print_exception(error)  # a bug of pmlopt's must not look like a claim that fails
+    sys.exit(BUG)
 
 
 @contextmanager
@@ -80,9 +106,13 @@ def _streams() -> Iterator[None]:
         _fail("interrupted", INTERRUPTED)
     except BrokenPipeError:  # whoever was reading the output has left
         _forget_output()
+        _say_spent()
         sys.exit(CLOSED)
     except OSError as error:
+        if is_out_of_memory(error):
+            raise
         _forget_output()
+        _say_spent()
         place = error.filename or "the output cannot be written, or the current folder is gone"
         _fail(f"{place}: {files.reason_of(error)}", BAD_INPUT)
 
@@ -125,7 +155,24 @@ def _forget_output() -> None:
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(error: Exception | str, code: int) -> None:
+_SPENT = "pmlopt.spent"
+
+
+def note_spent(text: str) -> None:
+    """Note what was released or recorded, to be said if the rest of the output cannot be delivered."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_SPENT] = text
+
+
+def _say_spent() -> None:
+    """Say what was released or recorded before the output failed."""
+    context = click.get_current_context(silent=True)
+    if context is not None and _SPENT in context.meta:
+        say(f"pmlopt: the output was not delivered, but {context.meta[_SPENT]}", err=True)
+
+
+def _fail(error: Exception | str, code: int) -> NoReturn:
     say(f"pmlopt: {error}", err=True)
     sys.exit(code)
 
@@ -180,6 +227,8 @@ class _Target(click.Path):
 
 _PRINTS_APART = "pmlopt.prints_apart"
 TARGET = _Target(path_type=Path)
+TARGET_OR_FOLDER = _Target(path_type=Path)
+"""A file to write, or a folder to make, which the command looks at itself under its lock."""
 
 
 def _import(_: click.Context, __: click.Parameter, modules: Sequence[str]) -> None:
@@ -220,12 +269,13 @@ class Arg:
 
 
 def command(
-    group: click.Group, name: str = "", extra: Sequence[click.Parameter] = ()
+    group: click.Group, name: str = "", extra: Sequence[click.Parameter] = (), spends: bool = False
 ) -> Callable[[Callable[..., None]], click.Command]:
     """A command with the parameters of a function, each annotated with an `Opt` or an `Arg`.
 
     A parameter whose type is a dataclass gathers options: the fields of the class. What has no default and
-    may not be None is required; a truth value is a flag, and a tuple is given once for each entry.
+    may not be None is required; a truth value is a flag, and a tuple is given once for each entry. A command
+    that `spends`, by a release or a record, is refused where its output cannot be written.
     """
 
     def decorate(function: Callable[..., None]) -> click.Command:
@@ -245,7 +295,7 @@ def command(
                 given[key] = kind(**{one.name: given.pop(one.name) for one in fields(kind)})
             function(**given)
 
-        return group.command(name or function.__name__, params=[*parameters, *extra])(exits(run))
+        return group.command(name or function.__name__, params=[*parameters, *extra])(exits(run, spends))
 
     return decorate
 
@@ -294,8 +344,10 @@ def _check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]
         (targets if isinstance(one.type, _Target) else sources).extend(_paths(given.get(str(one.name))))
     check_distinct(targets)
     check_apart(targets, sources)
-    for path in targets:
-        files.check_target(path)
+    for one in parameters:
+        if isinstance(one.type, _Target) and one.type is not TARGET_OR_FOLDER:
+            for path in _paths(given.get(str(one.name))):
+                files.check_target(path)
 
 
 def _paths(value: Any) -> Iterator[Path]:

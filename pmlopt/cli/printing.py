@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import math
+import os
+import select
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, name_outputs, shown
+from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.mechanism import Mechanism
@@ -27,6 +33,43 @@ def say(text: str, err: bool = False) -> None:
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
+
+
+def check_output() -> None:
+    """Complain where nothing can be written to standard output: it is closed, full, or nobody reads it.
+
+    Raises:
+        InputError: see there; nothing has been released or recorded.
+    """
+    try:
+        if sys.stdout is None or sys.stdout.closed:
+            raise OSError(errno.EBADF, "it is closed")
+        sys.stdout.flush()
+        with suppress(io.UnsupportedOperation):  # a stream in memory
+            _try_output(sys.stdout.fileno())
+    except OSError as cause:
+        raise InputError(
+            f"standard output cannot be written ({files.reason_of(cause)}): nothing is released or recorded"
+        ) from None
+
+
+def _try_output(handle: int) -> None:
+    """Raise an OSError where a stream of the system's cannot be written."""
+    kind = os.fstat(handle).st_mode
+    if stat.S_ISCHR(kind) and not os.isatty(handle):
+        os.write(handle, b"\n")  # /dev/full is found by writing only; others, such as /dev/null, lose a line
+    elif stat.S_ISREG(kind) and hasattr(os, "fstatvfs") and os.fstatvfs(handle).f_bavail == 0:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    elif hasattr(select, "poll") and (stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind)):
+        waiting = select.poll()
+        waiting.register(handle, select.POLLOUT)
+        if any(event & (select.POLLERR | select.POLLNVAL) for _, event in waiting.poll(0)):
+            raise OSError(errno.EPIPE, "nobody reads it")
+    if os.name == "posix":
+        import fcntl
+
+        if fcntl.fcntl(handle, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+            raise OSError(errno.EBADF, "it is open for reading only")
 
 
 def terminal(quiet: bool = False) -> Any:

@@ -12,6 +12,7 @@ from pmlopt.cli.options import Opt
 from pmlopt.cli.printing import say
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, Positions, labels_from_text, same_set
+from pmlopt.core.letter_files import read_letters
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
@@ -38,7 +39,7 @@ def read_prior(path: Path) -> Prior:
     from pmlopt.data.prior import Prior
     from pmlopt.errors import PriorError
 
-    labels, numbers = files.read_letters(path)
+    labels, numbers = read_letters(path)
     try:
         if all(isinstance(number, int) for number in numbers):
             return Prior.from_counts([int(number) for number in numbers], labels)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
@@ -20,6 +21,7 @@ from pmlopt.cli.options import (
     command,
     imports,
     main,
+    note_spent,
 )
 from pmlopt.cli.printing import echo_json, nats, print_table, say, status
 from pmlopt.cli.queries import UNASKED, builder_of, read_grid
@@ -61,6 +63,9 @@ class OneRelease:
         "A ledger that must allow the release, and records it when it is published.", "--ledger"
     )] = None  # fmt: skip
     who: Who = None
+    within_ledger: Annotated[bool, Opt(
+        "With --ledger: design within what it leaves to each of the people, with or without --epsilon."
+    )] = False  # fmt: skip
 
     def plan(self, data: Path, form: DataOptions) -> Plan:
         """The plan of one release; of all columns of the data where all others are dropped."""
@@ -70,6 +75,8 @@ class OneRelease:
             raise InputError("give --column NAME for one release, or --plan FILE for several")
         keys = ("epsilon", "delta", "utility")
         table = {name: getattr(self, name) for name in keys if getattr(self, name) is not None}
+        if self.within_ledger:
+            table["within_ledger"] = True
         if self.mechanism_file is not None:
             table["mechanism"] = str(self.mechanism_file)
         named = {"+".join(self.columns): {**table, "columns": list(self.columns)}}
@@ -83,7 +90,7 @@ class OneRelease:
         return Plan(named, self.keep, dropped, self.total, ledger=ledger, who=self.who)
 
 
-@command(main, "release", extra=(imports,))
+@command(main, "release", extra=(imports,), spends=True)
 def release_command(
     data: Annotated[Path, Arg("DATA")],
     one: OneRelease,
@@ -114,6 +121,8 @@ def release_command(
     """
     from pmlopt.core.records import plain
     from pmlopt.publishing import read_plan, release, write_release
+    from pmlopt.publishing.fitting import find_largest_epsilon
+    from pmlopt.publishing.releasing import DataDigests
 
     _check_target(data, output, dry_run)
     if plan_file is None:
@@ -124,17 +133,20 @@ def release_command(
         plan = read_plan(plan_file)
     plan = plan.with_options(issuer=issuer, exact_counts=exact_counts or None)
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
-    if ledger is not None and output is not None and _was_interrupted(ledger, output):
+    if output is not None and _was_interrupted(ledger, output):
         return
     warn_of_seed(seed)
+    law = None if plan.law is None else plan.folder / plan.law
     with status("designing", as_json):
+        digests = DataDigests.of(data, law)
         mechanisms = plan.mechanisms(data, missing, form.form)
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
-            law=None if plan.law is None else plan.folder / plan.law,
-            ledger=ledger, who=plan.who, issuer=plan.issuer, exact_counts=plan.exact_counts,
+            law=law, ledger=ledger, who=plan.who, issuer=plan.issuer, exact_counts=plan.exact_counts,
             drop_missing=missing == "drop", form=form.form,
         )  # fmt: skip
+        if replace(draft.digests, rows="") != digests:
+            raise InputError("the data were changed since the mechanisms were designed for them: start again")
     told = draft.planned
     if told.step == 1:
         say("warning: the exact number of people with each value is published (exact counts)", err=True)
@@ -142,18 +154,13 @@ def release_command(
         _print(told, draft)
     elif output is None or told.exceeds:
         echo_json(plain(told))
-    if told.exceeds:
-        say(
-            f"The total would be exceeded: the release {told.beyond}, and {told.total:.6g} nats are "
-            "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
-            err=True,
-        )
-        sys.exit(CLAIM_FAILS)
-    _check_ledger(draft, as_json)
+    _check_total(told)
+    _check_ledger(draft, as_json, lambda: find_largest_epsilon(plan, draft, missing))
     if output is None:
         return
     with workers.executor() as executor:
         described = write_release(draft, output, seed, executor)
+    note_spent(f"{output} is published" + ("" if ledger is None else f", and recorded in {ledger}"))
     if as_json:
         echo_json(plain(described))
         return
@@ -161,41 +168,78 @@ def release_command(
     say(f"The report is {output / 'report.html'}; whoever receives the folder runs: pmlopt check {output}")
 
 
-def _was_interrupted(ledger: Path, output: Path) -> bool:
-    """Publish what a ledger holds of releases that were interrupted; whether this very one was."""
+def _check_total(planned: ReleaseFile) -> None:
+    """Exit where the levels of a release add up to more than its total."""
+    if not planned.exceeds:
+        return
+    say(
+        f"The total would be exceeded: the release {planned.beyond}, and {planned.total:.6g} nats are "
+        "allowed. Nothing is written: lower an epsilon, or release or keep fewer columns.",
+        err=True,
+    )
+    sys.exit(CLAIM_FAILS)
+
+
+def _was_interrupted(ledger: Path | None, output: Path) -> bool:
+    """Publish what a ledger holds of releases that were interrupted; whether this very one was.
+
+    What dead processes left of the output goes, and an output that is there is refused.
+    """
     from pmlopt.cli.ledger import say_finished
+    from pmlopt.core.drafts import NO_OWNER
     from pmlopt.releases import Ledger
+    from pmlopt.releases.drafts import check_vacant, resolve_folder_of
+    from pmlopt.releases.publications import key_of_file
 
-    with Ledger.open(ledger) as book:
-        say_finished(book)
-    return str(output.resolve()) in book.finished
+    target = resolve_folder_of(output)
+    with files.alone(target):
+        if ledger is not None:
+            with Ledger.open(ledger, target.parent) as book:
+                say_finished(book)
+            if str(target) in book.finished:
+                return True
+        check_vacant(target, NO_OWNER if ledger is None else key_of_file(ledger))
+    return False
 
 
-def _check_ledger(draft: ReleaseDraft, as_json: bool) -> None:
-    """Say what the release may bring a person to by the ledger, and leave where it does not allow that."""
+def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
+    """Say what the release may bring a person to by the ledger, and leave where it does not allow that.
+
+    Args:
+        draft: of the release.
+        as_json: whether JSON is printed.
+        find: finds the largest epsilon that fits, where one was given.
+    """
     if (found := draft.by_ledger()) is None:
         return
     book, allowed, level = found
     total = "no total" if book.total is None else f"a total of {nats(book.total)}"
     say(f"By the ledger, with {total}, the leakage on a person may come to {nats(level)}.", err=as_json)
     if not allowed:
-        say("The total of the ledger might be exceeded. Nothing is written: lower an epsilon.", err=True)
+        say("The total of the ledger might be exceeded. Nothing is written.", err=True)
+        with status("looking for the largest epsilon that fits", as_json):
+            fits = find()
+        if fits is not None:
+            say(f"The largest epsilon that fits is {fits:g}: give --epsilon {fits:g}.", err=True)
+        say(
+            "Or design within what the ledger leaves to each person: --within-ledger in place of --epsilon. "
+            "Levels of local differential privacy add up: releases with privacy ldp (in a plan, or pmlopt "
+            "design) whose levels have at most the total as their sum always fit.",
+            err=True,
+        )
         sys.exit(CLAIM_FAILS)
 
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
     """Complain of what cannot be read or written."""
-    from pmlopt.core.files import check_target, is_standard
+    from pmlopt.core.files import is_standard
 
     if (output is None) != dry_run:
         raise InputError("give -o FOLDER to write to, or --dry-run to write nothing: one of them")
     if is_standard(data):
         raise InputError("the data are read more than once: give a file, not standard input")
     if output is not None:
-        if output.exists():
-            raise InputError(f"{output}: is there already: name a folder that is not")
         check_apart([output], [data])
-        check_target(output)
 
 
 def _print(told: ReleaseFile, draft: ReleaseDraft) -> None:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import csv
-import hashlib
 import io
 import json
 import os
 import secrets
 import stat
 import sys
-import tempfile
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
@@ -22,7 +20,6 @@ from typing import IO, Annotated, Any, BinaryIO, Literal, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import (
-    NUMBER_HEADERS,
     SUM_TOLERANCE,
     FloatArray,
     Label,
@@ -33,12 +30,15 @@ from pmlopt.core.arrays import (
     labels_from_text,
     name_outputs,
 )
+from pmlopt.core.drafts import compute_key, discard, publish_new, synchronize
+from pmlopt.core.drafts import digest_of as digest_of
 from pmlopt.core.file_kinds import describe_foreign_file
 from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import number_of as number_of
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.records import ROOM, Context, Range, Shape, fields_of, parse_json, read
+from pmlopt.core.sealed_folders import check_not_sealed
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
@@ -78,47 +78,20 @@ def output_apart(text: IO[str]) -> Iterator[None]:
 
 def check_target(path: str | os.PathLike[str]) -> None:
     """Raise where a file cannot be written: a folder is there, its own is not, the name is too long."""
-    if is_standard(path):
-        return
+    if not is_standard(path) and (kind := _kind_beside(path)) is not None and stat.S_ISDIR(kind):
+        raise FileFormatError(f"{path}: cannot be written: it is a folder")
+
+
+def _kind_beside(path: str | os.PathLike[str]) -> int | None:
+    """Return the mode of what is at a path, None for nothing, and raise where its folder is not there."""
     try:
         kind, folder = _kind_of(path), _kind_of(Path(path).parent)
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
-    if kind is not None and stat.S_ISDIR(kind):
-        raise FileFormatError(f"{path}: cannot be written: it is a folder")
     if folder is None or not stat.S_ISDIR(folder):
         raise FileFormatError(f"{path}: cannot be written: its folder, {Path(path).parent}, is not there")
     check_not_sealed(path)
-
-
-SEALED_BY = "release.json"
-"""The description of a release, whose digests seal the folder that it is in."""
-
-
-def check_not_sealed(path: str | os.PathLike[str]) -> None:
-    """Raise an error where a file to write is within the folder of a release, which its digests seal.
-
-    Raises:
-        FileFormatError: it is; the message names the folder.
-    """
-    for folder in Path(path).resolve().parents:
-        if _is_sealed(folder):
-            raise FileFormatError(
-                f"{path}: is in the folder of a release, {folder}, whose digests seal it: write to another "
-                "folder, with -o"
-            )
-
-
-def _is_sealed(folder: Path) -> bool:
-    """Return whether a folder is that of a release; one whose description cannot be read counts as none."""
-    description = folder / SEALED_BY
-    try:
-        if not description.is_file():
-            return False
-        with description.open("rb") as stream:
-            return b'"pmlopt release ' in stream.read(4096)
-    except OSError:
-        return False
+    return kind
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
@@ -131,23 +104,30 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
         return Path(one).absolute() == Path(other).absolute()
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
+def write_whole(path: str | os.PathLike[str], content: bytes, *, private: bool = False) -> None:
     """Write a file so that it is there whole or not at all; see `whole_file`."""
     try:
-        with whole_file(path) as stream:
+        with whole_file(path, private=private) as stream:
             stream.write(content)
     except OSError as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+def whole_file(
+    path: str | os.PathLike[str], *, private: bool = False, replace: bool = True
+) -> Iterator[BinaryIO]:
     """A stream to write a file to, which appears under its name when the block ends, and never before.
 
-    What the file holds is on the disk before it has its name, and the name when this returns. Where the
-    system can, the file has no name until then, so that a process that is killed leaves nothing. Elsewhere it
-    is written beside its place and renamed; an exception removes it. What is there and is no file, such as a
-    pipe or a terminal, stays what it is and receives the bytes, and so does standard output, for `-`.
+    Its content is on the disk before it has its name, and the name when this returns. Where the system can,
+    it has no name until then, so that a killed process leaves nothing. Elsewhere it is written beside its
+    place and renamed; an exception removes it. A pipe or a terminal that is there receives the bytes, and so
+    does standard output, for `-`.
+
+    Args:
+        path: of the file.
+        private: whether a new file is for its owner only (0600); one that is replaced keeps its permissions.
+        replace: whether a file that appears there while the block runs is replaced.
 
     Raises:
         FileFormatError: the file cannot be written there.
@@ -158,14 +138,17 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
             made = _stream(path, kind)
         else:
             target = Path(path).resolve()  # a link stays, and its file is written
-            mode = 0o666 & ~umask() if kind is None else stat.S_IMODE(kind)
-            made = _published(*_begun(target.parent), target, mode)
+            begun = _begun(target, 0o666 if kind is None and not private else 0o600)
+            made = _published(*begun, target, kind, replace=replace or kind is not None)
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     stream = next(made)
     try:
         yield stream
-        next(made, None)  # published
+        try:
+            next(made, None)  # published
+        except FileExistsError:
+            raise FileFormatError(f"{path}: another process wrote it meanwhile: give another name") from None
     finally:
         made.close()
 
@@ -189,18 +172,24 @@ def _handed_out(held: AbstractContextManager[BinaryIO]) -> Generator[BinaryIO]:
         stream.flush()
 
 
-def _begun(folder: Path) -> tuple[int, Path | None]:
-    """A file in a folder, without a name where the system has such files, else with one for now."""
+def _begun(target: Path, mode: int) -> tuple[int, Path | None]:
+    """Open a file in a target's folder, without a name where the system can, else with one for now."""
     if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").exists():
         with suppress(OSError):  # not every kind of folder has them
-            return os.open(folder, os.O_TMPFILE | os.O_RDWR, 0o600), None
-    handle, name = tempfile.mkstemp(prefix=_PREFIX, dir=folder)
-    return handle, Path(name)
+            return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
+    name = _name_for_now(target)
+    return os.open(name, os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_BINARY", 0), mode), name
 
 
-def _published(handle: int, name: Path | None, target: Path, mode: int) -> Generator[BinaryIO]:
+def _name_for_now(target: Path) -> Path:
+    return target.parent / f"{_PREFIX}{compute_key(target.name)}-{secrets.token_hex(8)}"
+
+
+def _published(
+    handle: int, name: Path | None, target: Path, kind: int | None, *, replace: bool
+) -> Generator[BinaryIO]:
     """Hand out the stream, and give the file its name when it is whole."""
-    temporary = name or target.parent / f"{_PREFIX}{secrets.token_hex(8)}"
+    temporary = name or (_name_for_now(target) if replace else target)
     try:
         with os.fdopen(handle, "w+b") as stream:
             yield stream
@@ -208,36 +197,37 @@ def _published(handle: int, name: Path | None, target: Path, mode: int) -> Gener
             os.fsync(handle)
             if name is None:  # with a folder, though it is not used, Python follows the link to the file
                 os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True)
-        temporary.chmod(mode)
-        rename(temporary, target)
+        if kind is not None:
+            temporary.chmod(stat.S_IMODE(kind))
+        if temporary == target:
+            synchronize(target.parent)
+        else:
+            (rename if replace else publish_new)(temporary, target)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        if temporary != target:
+            temporary.unlink(missing_ok=True)
         raise
 
 
 def rename(source: Path, target: Path) -> None:
     """Give a whole file another name in its folder, at once and for good: the disk holds it on return."""
     source.replace(target)
-    with suppress(OSError):  # some systems do not open folders
-        folder = os.open(target.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    synchronize(target.parent)
 
 
 @contextmanager
 def alone(
     path: str | os.PathLike[str], wait: float | None = None, error: type[InputError] = FileFormatError
 ) -> Iterator[None]:
-    """Be the only writer of a file while the block runs, among those who ask for this.
+    """Be the only writer of a file or folder while the block runs, among those who ask for this.
 
     The lock is on a file of its own, `path.lock`, which goes when the block ends. The system lets go of the
-    lock when the process ends, however it does, and does not hand it on to processes that outlive it.
+    lock when the process ends, however it does, and does not hand it on to processes that outlive it. Locks
+    have one order: that on what is published comes first, that on the ledger or the streams second.
 
     Args:
-        path: the file that is written.
-        wait: how many seconds to wait for another writer to end; `LOCK_WAIT` where left out.
+        path: what is written.
+        wait: how many seconds to wait for another writer; `LOCK_WAIT` where left out.
         error: what is raised where that was not enough.
 
     Raises:
@@ -246,8 +236,9 @@ def alone(
     """
     from filelock import FileLock, Timeout
 
-    check_target(path)  # the lock would make its folder
+    _kind_beside(path)  # the lock would make its folder
     target = Path(path).resolve()
+    unfinished = f"{_PREFIX}{compute_key(target.name)}-*"
     lock = FileLock(target.with_name(f"{target.name}.lock"), thread_local=False)
     try:
         lock.acquire(timeout=LOCK_WAIT if wait is None else wait)
@@ -256,17 +247,13 @@ def alone(
     except OSError as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     try:
+        for left in target.parent.glob(unfinished):  # by a writer that was killed
+            discard(left)
         yield
     finally:
         with suppress(OSError):  # some systems keep a file that is open
             Path(lock.lock_file).unlink()  # while it is held: whoever waits sees that it lost its name
         lock.release()
-
-
-def digest_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def reason_of(cause: Exception) -> str:
@@ -279,13 +266,6 @@ def _kind_of(path: str | os.PathLike[str]) -> int | None:
     with suppress(FileNotFoundError):
         return Path(path).stat().st_mode
     return None
-
-
-def umask() -> int:
-    """The permissions that new files of this process do not get."""
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
 
 
 FORMAT = "pmlopt-mechanism"
@@ -422,7 +402,7 @@ def read_bytes(path: str | os.PathLike[str]) -> bytes:
 
 
 def _pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
-    """What a stream holds, up to so many bytes, without room for all of them from the start."""
+    """Yield what a stream holds, up to so many bytes."""
     while most > 0 and (piece := stream.read(min(most, 2**20))):
         yield piece
         most -= len(piece)
@@ -475,44 +455,6 @@ def read_rows(
     if len(rows) < least:
         raise FileFormatError(f"{path}: has {len(rows)} row(s): a header and at least one row are needed")
     return rows
-
-
-def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[int] | list[float]]:
-    """Labels and numbers of a CSV with a header: letter, count (or probability).
-
-    With two columns of letters or more before one that is named as in `NUMBER_HEADERS`, a label is the tuple
-    of them. Whole numbers are counts and come back
-    as int; anything else comes back as float.
-    """
-    rows = read_rows(path)
-    if len(rows[0]) < 2 or (len(rows[0]) > 2 and rows[0][-1].strip().lower() not in NUMBER_HEADERS):
-        raise FileFormatError(
-            f"{path}: has {len(rows[0])} column(s): a prior has two, letter and count (or probability), "
-            "with a comma between; letters of several attributes take a column each, and then the last one "
-            "is named count or probability"
-        )
-    if is_number(rows[0][-1]):
-        raise FileFormatError(f"{path}: the first row, {rows[0]}, looks like data: put a header above it")
-    columns = [labels_from_text(column) for column in list(zip(*rows[1:], strict=True))[:-1]]
-    labels = columns[0] if len(columns) == 1 else tuple(zip(*columns, strict=True))
-    for column in columns:
-        warn_of_near_labels(column, path)
-    return labels, _whole_or_real(path, labels, [row[-1].strip() for row in rows[1:]])
-
-
-def _whole_or_real(
-    path: str | os.PathLike[str], labels: tuple[Label, ...], texts: Sequence[str]
-) -> list[int] | list[float]:
-    """The numbers of a table of letters: all as int where all are whole."""
-    if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
-        return [int(text) for text in texts]
-    numbers = [
-        number_of(text, f"{path}: row {number}, the letter {label!r}")
-        for number, (label, text) in enumerate(zip(labels, texts, strict=True), start=2)
-    ]
-    if all(number.is_integer() for number in numbers):
-        return [int(number) for number in numbers]
-    return numbers
 
 
 def json_bytes(content: Any) -> bytes:

@@ -1,15 +1,11 @@
-"""The folder of a release: its files, what `release.json` says, and a folder that is whole or absent."""
+"""The folder of a release: its files, and what `release.json` says."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-import os
-import shutil
 import stat
-import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -18,8 +14,8 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label, counts_at, label_key
-from pmlopt.core.files import reason_of, rename, umask
 from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
+from pmlopt.core.sealed_folders import SEALED_BY
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
@@ -34,7 +30,7 @@ OLDER: Mapping[str, Mapping[str, object]] = {
 MOST_PEOPLE = 2**53
 """Whole numbers up to here are floats, too."""
 People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]
-DESCRIPTION = files.SEALED_BY
+DESCRIPTION = SEALED_BY
 MECHANISMS = "mechanisms"
 RELEASED = "released"
 """The folder of the released files, or, with an ending, the one file."""
@@ -242,38 +238,3 @@ def digests_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str
         or (files.digest_of(path) if stat.S_ISREG(path.lstat().st_mode) else "no file")
         for name, path in names.items()
     }
-
-
-@contextmanager
-def whole_folder(
-    path: str | os.PathLike[str], publish: Callable[[Path, Path], None] = rename
-) -> Iterator[Path]:
-    """A folder to fill, which appears under its name when the block ends, whole, and never before.
-
-    It is filled beside its place, under a name that begins with `.pmlopt-`, by files that are on the disk
-    once they are written (`whole_file`), and then renamed. An exception removes it; a process that is killed
-    leaves it under that name.
-
-    Args:
-        path: its name.
-        publish: what gives the full folder its name; a ledger's `publish` does so with what it records.
-
-    Raises:
-        FileFormatError: something is there already, or the folder cannot be made.
-    """
-    target = Path(path).absolute()
-    if target.exists() or target.is_symlink():
-        raise FileFormatError(f"{path}: is there already: name a folder that is not")
-    try:
-        draft = Path(tempfile.mkdtemp(prefix=".pmlopt-", dir=target.parent))
-    except OSError as cause:
-        raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
-    try:
-        yield draft
-        draft.chmod(0o777 & ~umask())
-        publish(draft, target)
-    except BaseException as cause:
-        shutil.rmtree(draft, ignore_errors=True)
-        if isinstance(cause, OSError):
-            raise FileFormatError(f"{path}: cannot be made: {reason_of(cause)}") from None
-        raise

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from pmlopt.core.arrays import Label
+from pmlopt.core.arrays import Label, few
 from pmlopt.core.files import read_bytes
 from pmlopt.core.frames import Missing
 from pmlopt.core.records import Context, Range, read
@@ -35,6 +35,7 @@ from pmlopt.publishing.stated_law import (
     rounding_step,
     share_distance,
 )
+from pmlopt.releases.recorded import remaining_in
 
 SETS_OF_SAMPLES = ("confidence-ball", "confidence-box")
 """Short forms of sets of priors that are computed from the counts of a sample."""
@@ -57,6 +58,8 @@ class PlannedColumn:
         utility: a name (hamming, absolute, squared, mutual-information, estimation-error), or as a
             problem file has it,
         outputs: their number or labels; left out, the letters.
+        within_ledger: whether it is designed within what the ledger of the plan leaves to each of its people,
+            with or without epsilon or privacy.
     """
 
     columns: tuple[str, ...] | None = None
@@ -66,6 +69,7 @@ class PlannedColumn:
     privacy: Requirement | None = None
     utility: Utility | str | None = None
     outputs: Count | tuple[Label, ...] | None = None
+    within_ledger: bool = False
 
     def __post_init__(self) -> None:
         designed = {name: getattr(self, name) for name in ("epsilon", "privacy", "utility", "outputs")}
@@ -74,29 +78,44 @@ class PlannedColumn:
             raise InputError(
                 f"a mechanism is given, and {given[0] if given else 'delta'} to design one: give one"
             )
-        if self.mechanism is None and (self.epsilon is None) == (self.privacy is None):
+        bounds = (self.epsilon is not None) + (self.privacy is not None)
+        if self.mechanism is None and (bounds > 1 or (bounds == 0 and not self.within_ledger)):
             raise InputError("give epsilon or privacy, one of them, or the file of a mechanism")
+        if self.mechanism is not None and self.within_ledger:
+            raise InputError("a mechanism is given, and within_ledger designs one: give one of them")
         if self.mechanism is None and self.utility is None:
             raise InputError('give a utility, what must stay useful: "hamming", "absolute", "squared", ...')
         if self.delta is not None and self.epsilon is None:
             raise InputError("delta goes with epsilon")
 
-    def made(self, prior: Prior, folder: Path, ball: Callable[[Prior, float], L1Ball]) -> Made:
-        """The mechanism: read, or designed for a prior.
+    def made(
+        self,
+        prior: Prior,
+        folder: Path,
+        ball: Callable[[Prior, float], L1Ball],
+        remaining: Callable[[Prior], Requirement] | None = None,
+    ) -> Made:
+        """The mechanism: read, or designed for a prior, and within what `remaining` gives for it.
 
         Args:
             prior: that is stated.
             folder: of files.
             ball: what holds the law of the population, around the prior, except with a probability.
+            remaining: what the ledger leaves, where the design is to fit in it.
         """
         if self.mechanism is not None:
             return folder / self.mechanism
         privacy = self.privacy
-        if privacy is None:
-            assert self.epsilon is not None
+        if self.epsilon is not None:
             over = None if self.delta is None else ball(prior, self.delta)
             privacy = PML(self.epsilon, over)
+        if self.within_ledger:
+            if remaining is None:
+                raise InputError("within_ledger designs for what a ledger leaves: give the ledger, too")
+            left = remaining(prior)
+            privacy = left if privacy is None else privacy & left
         assert self.utility is not None
+        assert privacy is not None
         return solve(design(prior, privacy, as_utility(self.utility), self.outputs))
 
 
@@ -196,8 +215,28 @@ class Plan:
                 forms=FORMS,
             )
             planned = read(PlannedColumn, table, f"release.{name}", context)
-            found[columns] = planned.made(prior, self.folder, ball)
+            found[columns] = planned.made(prior, self.folder, ball, self._remaining(data, form))
         return found
+
+    def _remaining(self, data: Any, form: CsvForm | None) -> Callable[[Prior], Requirement] | None:
+        """What the ledger leaves to its people for a design under a prior; None without a ledger."""
+        if self.ledger is None:
+            return None
+        if len(self.release) > 1:
+
+            def refuse(prior: Prior) -> Requirement:
+                raise InputError(
+                    f"the ledger is about the tuples of {len(self.release)} columns, and one is designed on "
+                    f"{few(prior.labels)}: release them as one tuple, by `columns`"
+                )
+
+            return refuse
+        path = self.folder / self.ledger
+
+        def remaining(prior: Prior) -> Requirement:
+            return remaining_in(path, prior, data, self.who, form)
+
+        return remaining
 
 
 def _marginal(people: Mapping[tuple[Label, ...], int], first: int, width: int) -> dict[Label, int]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,11 +16,12 @@ import numpy as np
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label, Positions, nonnegative, said
-from pmlopt.core.files import rename
+from pmlopt.core.drafts import NO_OWNER, Draft
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.tables.counting import pairs_in
+from pmlopt.data.tables.digests import RowDigest, digest_data, digest_files
 from pmlopt.data.tables.reading import (
     PARQUET_ENDINGS,
     Batch,
@@ -45,7 +46,6 @@ from pmlopt.publishing.folder import (
     ReleaseFile,
     digests_of,
     joint_levels,
-    whole_folder,
 )
 from pmlopt.publishing.page import pages
 from pmlopt.publishing.signing import release_date
@@ -58,13 +58,35 @@ from pmlopt.publishing.stated_law import (
 from pmlopt.releases.applying import apply_columns, apply_folder, input_codes
 from pmlopt.releases.attributes import AttributeLevels, level_beside, level_in_clear, marginal
 from pmlopt.releases.batches import ColumnRelease
+from pmlopt.releases.drafts import begin_draft, resolve_folder_of
 from pmlopt.releases.joint import LARGEST_PRODUCT, check_size, product_of_rows
 from pmlopt.releases.ledger import Ledger
+from pmlopt.releases.publications import key_of_file
 from pmlopt.releases.recorded import RecordedDraws, joint_mechanism, numbers_of_people
 from pmlopt.verification.verifying import trusted
 
 Columns: TypeAlias = str | tuple[str, ...]
 Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
+
+
+@dataclass(frozen=True)
+class DataDigests:
+    """What a draft was made from: it is compared again before the release is published.
+
+    Attributes:
+        data: of the file, or the files of the folder; None for a frame.
+        law: of those that the law is counted in; None for a frame, or where there are none.
+        rows: of the rows that were counted; of a frame, with what stays in clear and whose they are.
+    """
+
+    data: str | None = None
+    law: str | None = None
+    rows: str = ""
+
+    @classmethod
+    def of(cls, data: Any, law: Any) -> DataDigests:
+        """Digest the files of data and of a law."""
+        return cls(digest_data(data), None if law is None else digest_data(law))
 
 
 @dataclass(frozen=True, repr=False, eq=False)
@@ -79,6 +101,8 @@ class ReleaseDraft:
         planned: what `release.json` will say, as far as it does not depend on the draws and the files.
         ledger: the file of the ledger that records the release, if there is one.
         who: the column with the numbers of its people; None where the rows are all, in order.
+        law: the data whose law of the letters is known, where they are others.
+        digests: of what all this was computed from.
     """
 
     data: Any
@@ -90,6 +114,8 @@ class ReleaseDraft:
     who: str | None = None
     drop_missing: bool = False
     form: CsvForm | None = None
+    law: Any = None
+    digests: DataDigests = DataDigests()
 
     def __repr__(self) -> str:
         """The columns and their joint level, and none of the data."""
@@ -106,6 +132,29 @@ class ReleaseDraft:
                 people = numbers_of_people(texts_in(table, [self.who])[0], self.who)
         joint = joint_mechanism(self.releases, book.initial)
         return book, book.total is None or book.allows(joint, people), book.level_after(joint, people)
+
+    def row_digest(self, table: Table) -> RowDigest:
+        """A digest of the rows of the data, to be fed while they are read."""
+        if self.digests.data is not None:  # it has the other columns
+            return RowDigest(table, ())
+        return RowDigest(table, [*self.planned.kept, *(() if self.who is None else (self.who,))])
+
+    def check_unchanged(self, rows: str | None, data: str | None = None) -> None:
+        """Complain unless all that this was computed from is as it was.
+
+        Args:
+            rows: the digest of the rows that were drawn; None for the files of a folder.
+            data: of the files that were drawn, where that is known; None to read them again.
+
+        Raises:
+            InputError: something has changed.
+        """
+        now = DataDigests.of(None if data is not None else self.data, self.law)
+        now = replace(now, data=data or now.data, rows=self.digests.rows if rows is None else rows)
+        if now.law != self.digests.law:
+            raise InputError("the data of the law were changed since they were counted: start again")
+        if now != self.digests:
+            raise InputError("the data were changed since their rows were counted: start again")
 
 
 def release(
@@ -193,7 +242,9 @@ def release(
     if ledger is not None and drop_missing:
         raise InputError("a ledger has a row for each person in it: leave no row out for a missing cell")
     largest = None if total is None else nonnegative(total, "the total", InputError)
-    of_data, clear = _counted(data, releases, keep, drop_missing, form)
+    digests = DataDigests.of(data, law)
+    other = () if digests.data is not None else (*keep, *(() if who is None else (who,)))
+    of_data, clear, rows = _counted(data, releases, keep, drop_missing, form, other)
     people = of_data if law is None else _counted(law, releases, (), drop_missing, form)[0]
     strange = np.argwhere((of_data > 0) & (people == 0))
     if len(strange):
@@ -220,7 +271,8 @@ def release(
         ),
         people=tuple(stated[stated > 0].tolist()), date=release_date(), issuer=issuer, digests={},
     )  # fmt: skip
-    draft = ReleaseDraft(data, releases, made, levels, planned, ledger, who, drop_missing, form)
+    digests = replace(digests, rows=rows)
+    draft = ReleaseDraft(data, releases, made, levels, planned, ledger, who, drop_missing, form, law, digests)
     if target is not None:
         write_release(draft, target, seed, executor)
     return draft
@@ -252,9 +304,9 @@ def write_release(
             f"the release {planned.beyond}, and the total is {planned.total:.6g}: lower an epsilon, or "
             "release or keep fewer columns"
         )
-    with ExitStack() as stack:
-        book = None if draft.ledger is None else stack.enter_context(Ledger.open(draft.ledger))
-        folder = stack.enter_context(whole_folder(target, rename if book is None else book.publish))
+    place = resolve_folder_of(target)
+    with _begun(draft, place) as (begun, book):
+        folder = begun.part
         (folder / MECHANISMS).mkdir()
         for part, made in zip(planned.parts, draft.made, strict=True):
             made.save(folder / part.mechanism)
@@ -268,18 +320,23 @@ def write_release(
                     raise InputError("a ledger records the rows of one file: release the folder without it")
                 released = RELEASED
                 done, finished = apply_folder(
-                    table, draft.releases, folder / released, executor=executor, beside=target, **how
+                    table, draft.releases, folder / released, executor=executor, beside=place, **how
                 )
                 known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
+                draft.check_unchanged(
+                    None, digest_files({name: one.source for name, one in finished.items()})
+                )
             else:
                 data = draft.data  # its format is kept; what came from memory becomes CSV
                 ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""
                 kept = ending in (*PARQUET_ENDINGS, *ARROW_ENDINGS)
                 released = f"{RELEASED}{ending if kept else '.csv'}"
+                drawn_from = draft.row_digest(table)
                 done = apply_columns(
-                    table, draft.releases, folder / released,
+                    table, draft.releases, folder / released, watch=drawn_from.add,
                     released=None if draws is None else draws.add, **how,
                 )  # fmt: skip
+                draft.check_unchanged(drawn_from.digest())
         if done.rows != planned.rows:
             raise InputError("the data were changed since their rows were counted: start again")
         left_out = -(-done.dropped // planned.step) * planned.step  # rounded up: it is a count of people too
@@ -314,6 +371,25 @@ def _check_designed_for(
             dict(zip(labels, stated[occurring].tolist(), strict=True)),
             said(names),
         )
+
+
+@contextmanager
+def _begun(draft: ReleaseDraft, place: Path) -> Iterator[tuple[Draft, Ledger | None]]:
+    """Begin a folder under the lock on it and then that on the ledger; publish it after the block."""
+    with ExitStack() as stack:
+        stack.enter_context(files.alone(place))
+        book, owner = None, NO_OWNER
+        if draft.ledger is not None:
+            book = stack.enter_context(Ledger.open(draft.ledger, place.parent))
+            owner = key_of_file(draft.ledger)
+        begun = stack.enter_context(begin_draft(place, owner))
+        begun.part.mkdir()
+        yield begun, book
+        begun.seal()
+        if book is None:
+            begun.publish()
+        else:
+            book.publish(begun.whole, place)
 
 
 def _named(made: Made) -> Mechanism | Result[Any]:
@@ -416,21 +492,23 @@ def _counted(
     keep: Sequence[str],
     drop_missing: bool,
     form: CsvForm | None,
-) -> tuple[IntArray, ClearColumns]:
-    """How often each tuple of letters occurs, and beside each value of the kept columns."""
+    digested: Sequence[str] = (),
+) -> tuple[IntArray, ClearColumns, str]:
+    """Count each tuple of letters, and its values of the kept columns; digest the rows and some columns."""
     shape = [len(one.mechanism.inputs) for one in releases]
     check_size(math.prod(shape))
     people = np.zeros(math.prod(shape), dtype=np.int64)
     with open_table(data, form) as table:
-        clear = ClearColumns(table, keep)
+        clear, rows = ClearColumns(table, keep), RowDigest(table, digested)
         for batch, codes in input_codes(table, releases, drop_missing):
+            rows.add(batch, codes)
             whole = np.logical_and.reduce([code >= 0 for code in codes])
             tuples = np.ravel_multi_index([np.maximum(code, 0) for code in codes], shape)
             people += np.bincount(tuples[whole], minlength=len(people))
             clear.add(batch, np.where(whole, tuples, -1))
     if not people.any():
         raise InputError("there is no row without a missing cell: nothing can be released")
-    return people.reshape(shape), clear
+    return people.reshape(shape), clear, rows.digest()
 
 
 def file_names(releases: Sequence[ColumnRelease]) -> list[str]:

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import os
-import secrets
-import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray
+from pmlopt.core.drafts import publish_new
+from pmlopt.core.failures import is_worker_lost
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, new_key, random_bits
 from pmlopt.data.tables.reading import Batch, FolderTable, Table, open_table
 from pmlopt.data.tables.writing import open_sink
-from pmlopt.errors import FileFormatError, InputError
+from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
+from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
 
 
 @dataclass
@@ -46,6 +45,7 @@ def apply_columns(
     keep: Sequence[str] | None = None,
     drop_missing: bool = False,
     seed: int | Sequence[RandomBits] | None = None,
+    replace: bool = True,
     watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
     released: Callable[[Batch, Sequence[IntArray]], None] | None = None,
 ) -> Applied:
@@ -59,6 +59,7 @@ def apply_columns(
         drop_missing: leave out rows with a missing cell that is no input.
         seed: for a result that can be repeated, in tests; None draws from the operating system. Or the bits
             of each mechanism.
+        replace: whether a file is replaced that another process puts there meanwhile.
         watch: is called with each batch before it is written, and with (size,) the row of each mechanism's
             matrix for each of its rows, -1 where the row is left out.
         released: is called with each batch and the outputs that each mechanism drew, by their places,
@@ -75,7 +76,7 @@ def apply_columns(
     else:  # of its own for each mechanism, so that a seed draws the same from batches of any length
         bits = [random_bits(seed if seed is None or k == 0 else [seed, k]) for k in range(len(releases))]
     applied = Applied(kept=[column.name for column in work.columns if column.place is not None])
-    with open_sink(target, work.columns, table) as sink:
+    with open_sink(target, work.columns, table, replace=replace) as sink:
         for batch in table.batches():
             codes = work.codes(batch)
             if watch is not None:
@@ -120,24 +121,6 @@ def _at_work(
 SUMMARY = "applied.json"
 """What a released folder says of itself."""
 
-_JOURNAL = "journal.jsonl"
-"""In the draft of a folder: what is written, and then a line for each file that is finished."""
-
-
-@dataclass(frozen=True)
-class FinishedFile:
-    """A file that was released.
-
-    Attributes:
-        rows: how many it has.
-        dropped: how many rows of the data are not in it, for a missing cell.
-        sha256: its digest.
-    """
-
-    rows: int
-    dropped: int
-    sha256: str
-
 
 def apply_folder(
     table: FolderTable,
@@ -169,7 +152,8 @@ def apply_folder(
         executor: what works on files side by side; None for one after the other.
         progress: is called with the rows of each file that is finished.
         about: what else the summary says, which is `applied.json` in the folder; None for no summary.
-        beside: the path beside which, and after which, the draft is named; that of the target if left out.
+        beside: the path of a release that the folder becomes a part of: the draft is named after it, and the
+            caller holds the lock on it; None where the folder is the release.
 
     Returns:
         what became of all rows, and of each file by its name in the folder.
@@ -194,10 +178,7 @@ def apply_folder(
                        strict=True))  # fmt: skip
     work = _Work(tuple(releases), tuple(stay), drop_missing, new_key(seed))
     identity = work.identity(sources, seed)
-    with _draft(target, beside or target, identity) as draft:
-        for folder in {Path(name).parent for name in sources}:
-            (draft.run / folder).mkdir(parents=True, exist_ok=True)
-            (draft.whole / folder).mkdir(parents=True, exist_ok=True)
+    with open_folder_draft(target, beside, identity, sources) as draft:
         for name, done in _finish(work, sources, draft, executor):
             draft.keep(name, done)
             if progress is not None:
@@ -208,10 +189,13 @@ def apply_folder(
             told = {
                 **about, "random": "the operating system" if seed is None else "a seed, for tests only",
                 "kept": kept, "rows": rows, "dropped": dropped,
-                "files": {name: asdict(one) for name, one in finished.items()},
+                "files": {name: one.published() for name, one in finished.items()},
             }  # fmt: skip
             files.write_whole(draft.whole / SUMMARY, files.json_bytes(told))
-        files.rename(draft.whole, Path(target).absolute())
+        try:
+            publish_new(draft.whole, Path(target).absolute())
+        except OSError as cause:
+            raise FileFormatError(f"{target}: cannot be made: {files.reason_of(cause)}") from None
     return Applied(rows, dropped, kept), finished
 
 
@@ -226,14 +210,15 @@ class _Work:
 
     def __call__(self, source: Path, target: Path, name: str) -> FinishedFile:
         """Release one file; again, it writes the same bytes."""
-        about = source.stat()
-        place = (name, about.st_size, about.st_mtime_ns)  # a file that changed meanwhile is another place
-        bits = [KeyedBits(self.key, *place, number) for number in range(len(self.releases))]
+        before = files.digest_of(source)
+        bits = [KeyedBits(self.key, name, before, number) for number in range(len(self.releases))]
         with open_table(source, may_be_empty=True) as table:
             done = apply_columns(
                 table, self.releases, target, keep=self.keep, drop_missing=self.drop_missing, seed=bits
             )
-        return FinishedFile(done.rows, done.dropped, files.digest_of(target))
+        if files.digest_of(source) != before:
+            raise InputError(f"{source}: was changed while it was released: start again")
+        return FinishedFile(done.rows, done.dropped, files.digest_of(target), before)
 
     def identity(self, sources: Mapping[str, Path], seed: int | None) -> dict[str, str]:
         """What tells this release apart from others; the key is none of it."""
@@ -247,9 +232,13 @@ class _Work:
 
 
 def _finish(
-    work: _Work, sources: Mapping[str, Path], draft: _Draft, executor: Executor | None
+    work: _Work, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
-    """Work on the files that are not finished; each with what became of it, as it ends."""
+    """Work on the files that are not finished; each with what became of it, as it ends.
+
+    Raises:
+        WorkerLostError: a worker was killed, or the executor ended.
+    """
     left = {name: source for name, source in sources.items() if name not in draft.finished}
     if executor is None:
         for name, source in left.items():
@@ -261,78 +250,13 @@ def _finish(
     try:
         for future in as_completed(futures):
             yield futures[future], future.result()
-    except BaseException:
+    except BaseException as cause:
         for future in futures:
             future.cancel()
+        if is_worker_lost(cause):
+            raise WorkerLostError(
+                f"a worker was lost ({type(cause).__name__}), such as one that took more memory than there "
+                f"is: {len(draft.finished)} of {len(sources)} files are finished, and the same call goes on "
+                "after them; use fewer workers if memory ran out"
+            ) from cause
         raise
-
-
-class _Draft:
-    """A folder that is filled: finished files, and those that this process and its workers write.
-
-    Workers of a process that was killed may go on. They write into the folder of that process alone, which
-    the next one removes.
-
-    Attributes:
-        whole: the folder of finished files.
-        run: the folder where this process has files written.
-        finished: what became of each finished file.
-    """
-
-    def __init__(self, place: Path, identity: Mapping[str, str]) -> None:
-        self.place, self.whole = place, place / "whole"
-        self.run = place / f"run-{secrets.token_hex(4)}"
-        self.finished = self._resumed(identity) if (place / _JOURNAL).exists() else {}
-        for path in place.glob("*"):
-            if path not in (self.whole, place / _JOURNAL):
-                shutil.rmtree(path)
-        self.whole.mkdir(parents=True, exist_ok=True)
-        lines = [identity, *({"file": name, **asdict(one)} for name, one in self.finished.items())]
-        files.write_whole(place / _JOURNAL, "".join(json.dumps(line) + "\n" for line in lines).encode())
-
-    def keep(self, name: str, done: FinishedFile) -> None:
-        """Move a file to the finished ones, on the disk before this returns."""
-        files.rename(self.run / name, self.whole / name)
-        self.finished[name] = done
-        with (self.place / _JOURNAL).open("a", encoding="utf-8") as stream:
-            stream.write(json.dumps({"file": name, **asdict(done)}) + "\n")
-            stream.flush()
-            os.fsync(stream.fileno())
-
-    def _resumed(self, identity: Mapping[str, str]) -> dict[str, FinishedFile]:
-        """The finished files, each as the journal says; whatever else is there goes."""
-        lines = []
-        for line in (self.place / _JOURNAL).read_text("utf-8").splitlines():
-            with suppress(ValueError):  # the line that an interruption has cut
-                lines.append(json.loads(line))
-        if not lines or lines[0] != identity:
-            raise FileFormatError(
-                f"{self.place}: is left by an interrupted call with other data, mechanisms or options: "
-                "repeat that call, or delete this folder"
-            )
-        said = {one.pop("file"): FinishedFile(**one) for one in lines[1:]}
-        for path in [path for path in self.whole.rglob("*") if path.is_file()]:
-            name = path.relative_to(self.whole).as_posix()
-            if name not in said or files.digest_of(path) != said[name].sha256:
-                said.pop(name, None)
-                path.unlink()
-        return {name: one for name, one in said.items() if (self.whole / name).exists()}
-
-
-@contextmanager
-def _draft(
-    target: str | os.PathLike[str], beside: str | os.PathLike[str], identity: Mapping[str, str]
-) -> Iterator[_Draft]:
-    """The draft of a folder, of one process at a time; it goes with the block, unless files are finished."""
-    whole, named = Path(target).absolute(), Path(beside).absolute()
-    if whole.exists() or whole.is_symlink():
-        raise FileFormatError(f"{target}: is there already: name a folder that is not")
-    place = named.with_name(f".pmlopt-draft-{named.name}")
-    with files.alone(place.with_name(f"{place.name}-whole")):  # a name that no folder has
-        draft = _Draft(place, identity)
-        try:
-            yield draft
-        except BaseException:
-            shutil.rmtree(draft.run if draft.finished else place, ignore_errors=True)
-            raise
-        shutil.rmtree(place)

@@ -18,10 +18,8 @@ from pmlopt.core.arrays import (
     FloatArray,
     IntArray,
     Label,
-    Positions,
     check_unmasked,
     few,
-    label_key,
     nonnegative,
     places_of,
     subset_of,
@@ -30,12 +28,13 @@ from pmlopt.core.arrays import (
 from pmlopt.core.display import things
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
-from pmlopt.data.tables.labelled import column
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
 from pmlopt.measures.leakage import log_sum
 from pmlopt.model.privacy import PML, RenyiPML
 from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
+from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.releases import ledger_file
+from pmlopt.releases.drafts import check_new
 from pmlopt.releases.ledger_file import (
     SMALLEST_MASS,
     Histories,
@@ -45,37 +44,9 @@ from pmlopt.releases.ledger_file import (
     levels_of,
     log_lifts,
 )
+from pmlopt.releases.publications import PREFIX, Publication, finish_all
+from pmlopt.releases.remaining import align_matrix, build_joint_requirement, find_columns
 from pmlopt.releases.stored import written_digest
-
-
-def check_new(target: Path) -> None:
-    """Complain of a file to publish a release in that is there already.
-
-    Raises:
-        FileFormatError: it is.
-    """
-    if target.exists():
-        raise FileFormatError(
-            f"{target}: is there already, and may hold a release that is recorded: give another name"
-        )
-
-
-def _published(path: str | os.PathLike[str], draft: Path, target: Path) -> None:
-    """Give the draft its name, unless it has it."""
-    try:
-        files.rename(draft, target)
-    except FileNotFoundError:
-        if not target.exists():
-            raise FileFormatError(
-                f"{path}: the last release is recorded, and was to be published as {target}, but neither "
-                f"that file is there nor its draft, {draft}: put back the one that was moved away"
-            ) from None
-    except OSError as cause:
-        raise FileFormatError(f"{target}: cannot be written: {files.reason_of(cause)}") from None
-
-
-TOTAL_ROUNDING = 1e-13
-"""Nats, or a share of a total above 1: what rounding may add to a total that a release uses up."""
 
 
 class Ledger:
@@ -98,14 +69,14 @@ class Ledger:
             is refused. Without one, nothing is refused.
 
     Attributes:
-        finished: the files that `open` published, of a release that was interrupted before it could.
+        finished: the files that `open` published, of releases that were interrupted before they could.
 
     Raises:
         PrivacyError: the number of people is none, or the total is negative.
 
     Examples:
         >>> import math
-        >>> ledger = Ledger([0.5, 0.5], people=2, total=math.log(1.8))
+        >>> ledger = Ledger([0.5, 0.5], people=2, total=math.log(1.8) + 1e-13)  # with room for rounding
         >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1])
         >>> round(math.exp(ledger.level), 12), np.exp(ledger.remaining(person=0)).round(12)
         (1.5, array([1.2, 3.6]))
@@ -116,7 +87,8 @@ class Ledger:
         Traceback (most recent call last):
         ...
         pmlopt.errors.PrivacyError: the release may raise the leakage on person 0 to 0.693147 nats, over the
-        total of 0.587787: design it for `requirement(person=0)` under `prior(0)`
+        total of 0.587787: design it for `requirement(person=0)` under `prior(0)`, or one for all people for
+        `joint_requirement()`
     """
 
     finished: tuple[str, ...] = ()
@@ -127,6 +99,7 @@ class Ledger:
         most = None if total is None else nonnegative(total, "the total", PrivacyError)
         self._state = LedgerState(first, most, Histories.begun(first.size, count))
         self._seen: dict[Path, str | None] = {}
+        self._folders: list[Path] = []
 
     @property
     def initial(self) -> Prior:
@@ -265,6 +238,45 @@ class Ledger:
         lowered = left - 4 * self._histories.off(person, left)
         return PML(np.maximum(lowered, 0.0).tolist())
 
+    def joint_requirement(
+        self,
+        people: ArrayLike | None = None,
+        letters: Iterable[Label] | None = None,
+        epsilon: float | None = None,
+    ) -> Any:
+        """The requirement on one mechanism for several people, whatever was released of each.
+
+        It is a `RatioBound`: a mechanism that meets it keeps the total for all of them, whatever it releases.
+
+        Args:
+            people: who is in the release; left out, all.
+            letters: those of the design, in its order; left out, those of the ledger.
+            epsilon: the total to be kept; left out, that of the ledger.
+
+        Raises:
+            PrivacyError: there is no total, or the leakage on somebody is above it already.
+            MechanismError: a letter is missing, or is none of the ledger.
+
+        Examples:
+            >>> import math
+            >>> ledger = Ledger([0.5, 0.5], people=2, total=math.log(1.8))
+            >>> ledger.record([[0.75, 0.25], [0.25, 0.75]], [0, 1])
+            >>> both = ledger.joint_requirement()  # of either history; see `requirement` for one
+            >>> [both.holds([0.5, 0.5], [[a, 1 - a], [1 - a, a]]) for a in (0.74, 0.76)]
+            [True, False]
+        """
+        rows = self._histories.of(self._members(people))
+        own = self.initial.labels
+        places = places_of(own if letters is None else list(letters), own, "the letters", MechanismError)
+        if len(places) < len(own):
+            lacking = few([label for place, label in enumerate(own) if place not in places])
+            raise MechanismError(
+                f"the letters {lacking} of the ledger are none of the design, and may be somebody's"
+            )
+        return build_joint_requirement(
+            self.initial.pmf, self._histories, rows, self._total(epsilon), np.array(places)
+        )
+
     def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
         """The requirement on the next release for a person that keeps all of order alpha within epsilon.
 
@@ -363,7 +375,7 @@ class Ledger:
         """
         m = as_mechanism(mechanism)
         members = self._members(people)
-        columns = _columns(m, outcomes)
+        columns = find_columns(m, outcomes)
         if len(columns) != len(members):
             raise MechanismError(
                 f"{things(len(columns), 'outcome')} cannot be recorded for "
@@ -384,7 +396,7 @@ class Ledger:
             raise PrivacyError(
                 f"the release may raise the leakage on person {worst} to {over[1]:.6g} nats, over the "
                 f"total of {self.total:.6g}: design it for `requirement(person={worst})` under "
-                f"`prior({worst})`"
+                f"`prior({worst})`, or one for all people for `joint_requirement()`"
             )
         after = self._histories.extended(matrix, columns, members)
         impossible = np.isinf(after.rounding)
@@ -428,31 +440,7 @@ class Ledger:
         return members.astype(np.int64)
 
     def _matrix(self, mechanism: Mechanism, rows: IntArray) -> FloatArray:
-        """The matrix on all letters by their labels, with rows of zeros for those that no history leaves."""
-        labels, inputs = self.initial.labels, mechanism.inputs
-        if isinstance(inputs, Positions) or (isinstance(labels, Positions) and len(inputs) == len(labels)):
-            if len(inputs) != len(labels):
-                raise MechanismError(
-                    f"the mechanism has {len(inputs)} inputs, without labels, and the ledger has "
-                    f"{len(labels)} letters"
-                )
-            return mechanism.matrix
-        rows_of = {label_key(label): row for row, label in enumerate(inputs)}
-        found = np.array([rows_of.get(label_key(label), -1) for label in labels])
-        places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
-        if not len(places):
-            raise MechanismError(
-                f"the mechanism's inputs {few(inputs)} are none of the letters of the ledger {few(labels)}"
-            )
-        needed = missing[(self._histories.likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
-        if needed.size:
-            raise MechanismError(
-                f"the mechanism has no row for the letter {labels[needed[0]]!r}, which is still possible for "
-                "somebody in the release"
-            )
-        matrix = np.zeros((len(labels), len(mechanism.outputs)))
-        matrix[places] = mechanism.matrix[found[places]]
-        return matrix
+        return align_matrix(self.initial.labels, self._histories, mechanism, rows)
 
     def _over(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:
         """The history that a release may raise most, and to which level, where that is over the total.
@@ -460,34 +448,59 @@ class Ledger:
         What the likelihoods may be off is counted in; no level is above that of the least likely letter.
         """
         after = levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix)
-        bounds = np.minimum(after + 2 * self._histories.rounding[rows], self.initial.max_leakage)
+        units = self._histories.off_rows(rows, after)
+        bounds = np.minimum(after + units, self.initial.max_leakage)
+        # of people of whom nothing was released yet, exact arithmetic decides what rounding leaves open
+        unused = (self._histories.likelihoods[rows] == 0).all(axis=1)
+        undecided = unused & (bounds > total) & (after - units <= total)
+        if undecided.any() and holds_exactly(self.initial, PML(total), matrix):
+            bounds[undecided] = total
         worst = int(bounds.argmax())
-        if bounds[worst] <= total + TOTAL_ROUNDING * max(1.0, total):
+        if bounds[worst] <= total:
             return None
         return int(rows[worst]), float(after[worst])
 
     # ------------------------------------------------------------ files
 
+    @property
+    def unfinished(self) -> tuple[str, ...]:
+        """The names of recorded releases that are to be published, in a folder that `open` was not given."""
+        return tuple(one.target for one in self._state.publishing)
+
     def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
         """Give a file or folder with what was recorded its name when the ledger is saved: both, or neither.
 
-        The ledger is written first, with the release and both names, and then the draft is renamed. A process
-        that is killed before the ledger is on the disk has published and recorded nothing; after that the
-        release counts, and `open` and `save` rename the draft where it has not been renamed yet.
+        The ledger is written first, with the release, both names, and a digest of the draft; then the draft
+        is renamed, and nothing that is there is replaced. A process that is killed before the ledger is on
+        the disk has published and recorded nothing; after that the release counts, and `open` renames the
+        draft where it has not been renamed yet.
 
         Args:
-            draft: a file or folder that nobody else has seen; it must be on the disk (`os.fsync`).
+            draft: a file or folder that nobody else has seen, whose name begins with `.pmlopt-`; it must be
+                on the disk (`os.fsync`).
             target: its name once it is published, in the same folder, where nothing is yet.
 
         Raises:
-            FileFormatError: the draft is not there, the target is, or their folders differ.
+            FileFormatError: the draft is not there, the target is, their folders differ, or the draft has
+                another name.
         """
-        source, name = Path(draft).resolve(), Path(target).resolve()
-        if source.parent != name.parent or not source.exists():
+        name = Path(target).parent.resolve() / Path(target).name
+        source = Path(draft).parent.resolve() / Path(draft).name
+        if name.parent not in (source.parent, source.parent.parent):
             raise FileFormatError(f"{draft}: is not in the folder of {target}: nothing can be published")
+        if not os.path.lexists(source):
+            raise FileFormatError(f"{draft}: is not there: nothing can be published")
         check_new(name)
-        pair = (str(source), str(name))
-        self._state = replace(self._state, publishing=(*self._state.publishing, pair))
+        try:
+            publication = Publication.of(source, name)
+        except (ValueError, OSError) as cause:
+            raise FileFormatError(
+                f"{draft}: cannot be published: {cause}; its name must begin with {PREFIX}"
+            ) from None
+        if publication.digest is None:
+            raise FileFormatError(f"{draft}: is not there as a file or folder: nothing can be published")
+        self._folders.append(name.parent)
+        self._state = replace(self._state, publishing=(*self._state.publishing, publication))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the ledger to an NPZ file, whole or not at all, with a digest of all that it holds.
@@ -505,10 +518,18 @@ class Ledger:
 
     @classmethod
     @contextmanager
-    def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
+    def open(
+        cls, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
+    ) -> Iterator[Self]:
         """Read a ledger, and write it when the block ends; nobody else who asks writes it meanwhile.
 
-        An exception leaves the file as it was. Another writer is waited for, up to a minute.
+        An exception leaves the file as it was. Another writer is waited for, up to a minute. A release that
+        was recorded and interrupted is published first, if it is found.
+
+        Args:
+            path: of the ledger.
+            folder: where releases are published; in it, and in the folder of the ledger, interrupted ones are
+                looked for. No other place that the file may name is looked at.
 
         Raises:
             FileFormatError: as `load` and `save`, or another process keeps writing the file.
@@ -526,9 +547,9 @@ class Ledger:
         files.ending_of(path, (".npz",))
         with files.alone(path):
             ledger = cls.load(path)
+            ledger._folders += [Path(folder).resolve()] if folder is not None else []
             if ledger._state.publishing:
-                ledger.finished = tuple(target for _, target in ledger._state.publishing)
-                ledger._write(path)
+                ledger.finished = ledger._publish(path)
             before = ledger._state
             yield ledger
             if ledger._state is not before:
@@ -547,6 +568,7 @@ class Ledger:
         state, digest = ledger_file.read(path)
         ledger = cls.__new__(cls)
         ledger._state, ledger._seen = state, {Path(path).resolve(): digest}
+        ledger._folders = []
         return ledger
 
     def _write(self, path: str | os.PathLike[str]) -> None:
@@ -559,19 +581,13 @@ class Ledger:
             )
         self._seen[place] = ledger_file.write(place, self._state)
         if self._state.publishing:
-            for draft, target in self._state.publishing:
-                _published(path, Path(draft), Path(target))
-            self._state = replace(self._state, publishing=())
+            self._publish(path)
+
+    def _publish(self, path: str | os.PathLike[str]) -> tuple[str, ...]:
+        """Publish what is recorded and found, write the ledger without it, and return the paths."""
+        place = Path(path).resolve()
+        published, left = finish_all(self._state.publishing, [*self._folders, place.parent])
+        if published:
+            self._state = replace(self._state, publishing=left)
             self._seen[place] = ledger_file.write(place, self._state)
-
-
-def _columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
-    """The place of each outcome among the outputs; numbers of outputs without labels are read at once."""
-    if (
-        type(outcomes) is np.ndarray and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
-        and isinstance(mechanism.outputs, Positions)
-        and ((outcomes >= 0) & (outcomes < len(mechanism.outputs))).all()
-    ):  # fmt: skip
-        return outcomes.astype(np.int64)
-    given = column(outcomes, "the outcomes", MechanismError, missing=True)
-    return np.array(places_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64)
+        return tuple(map(str, published))

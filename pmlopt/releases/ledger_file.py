@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from pmlopt.core.arrays import FloatArray, IntArray, nonnegative
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.measures.leakage import log_quotient, log_sum
+from pmlopt.releases.publications import Publication
 from pmlopt.releases.stored import digest, read_arrays, write_arrays
 
 CHUNK = 1000
@@ -52,8 +53,12 @@ class Histories:
 
     def off(self, person: int, levels: Any) -> Any:
         """How far these levels, or budgets, of a person may be off by rounding."""
+        return self.off_rows(self.place[person : person + 1], levels)
+
+    def off_rows(self, rows: IntArray, levels: Any) -> Any:
+        """How far these levels, or budgets, after some histories may be off by rounding."""
         units = (self.likelihoods.shape[1] + 8) * EPS * np.maximum(1.0, np.abs(levels))
-        return units + 2 * self.rounding[self.place[person]]
+        return units + 2 * self.rounding[rows]
 
     def extended(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> Histories:
         """The histories with one more outcome for some people; off by infinity where it is impossible."""
@@ -171,14 +176,14 @@ class LedgerState:
         total: in nats, or None.
         histories: of the people.
         identities: of the releases, in their order.
-        publishing: the names of drafts, each with the name that it gets once the ledger is written.
+        publishing: what gets its name once the ledger is written.
     """
 
     prior: Prior
     total: float | None
     histories: Histories
     identities: tuple[bytes, ...] = ()
-    publishing: tuple[tuple[str, str], ...] = ()
+    publishing: tuple[Publication, ...] = ()
 
 
 def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
@@ -195,7 +200,7 @@ def write(path: str | os.PathLike[str], state: LedgerState) -> str:
         "version": VERSION,
         "prior": records.plain(state.prior),
         "total": state.total,
-        "publishing": state.publishing,
+        "publishing": [asdict(one) for one in state.publishing],
     }
     arrays: dict[str, Any] = {
         "likelihoods": np.ascontiguousarray(state.histories.likelihoods, dtype="<f8"),
@@ -242,13 +247,11 @@ def _state(
         raise ValueError("a bound on rounding is negative, or no number")
     if not history.size or not ((history >= 0) & (history < count)).all():
         raise ValueError(f"the history of a person is none of the {count}")
-    total, publishing = about["total"], [(draft, target) for draft, target in about["publishing"]]
-    if not all(isinstance(name, str) for pair in publishing for name in pair):
-        raise ValueError("what is to be published has no name")
+    total, publishing = about["total"], tuple(map(Publication.read, about["publishing"]))
     return LedgerState(
         prior,
         None if total is None else nonnegative(total, "the total", PrivacyError),
         Histories(likelihoods, rounding, history),
         tuple(row.tobytes() for row in identities),
-        tuple(publishing),
+        publishing,
     )

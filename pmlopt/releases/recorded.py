@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from pmlopt.core.arrays import IntArray, few, label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
-from pmlopt.data.tables.reading import Batch, Table, column_place
+from pmlopt.data.tables.reading import Batch, Table, column_place, open_table, texts_in
+from pmlopt.data.tables.streams import CsvForm
 from pmlopt.errors import InputError, MechanismError
+from pmlopt.model.privacy import Requirement
 from pmlopt.releases.batches import ColumnRelease
 from pmlopt.releases.joint import compose_attributes
 from pmlopt.releases.ledger import Ledger
@@ -92,3 +96,23 @@ def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
         if not (text.isascii() and text.isdigit() and len(text) < 19):
             raise InputError(f"the column {who!r}: {text!r} is no number of a person, 0 and up")
     return [int(text) for text in texts]
+
+
+def remaining_in(
+    ledger: Path, prior: Prior, data: Any = None, who: str | None = None, form: CsvForm | None = None
+) -> Requirement:
+    """What a ledger leaves, as a requirement on a design under a prior.
+
+    Args:
+        ledger: its file.
+        prior: of the design, on the letters of the ledger.
+        data: the file or frame with the people in the release; None for all.
+        who: the column with their numbers; None for all.
+        form: of CSV files.
+    """
+    people = None
+    if who is not None:
+        with open_table(data, form) as table:
+            people = numbers_of_people(texts_in(table, [who])[0], who)
+    found: Requirement = Ledger.load(ledger).joint_requirement(people, prior.labels)
+    return found

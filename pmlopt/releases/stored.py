@@ -50,7 +50,7 @@ def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: di
     told = np.frombuffer(files.json_bytes({**plain, "digest": found}), dtype=np.uint8)
     stream = io.BytesIO()
     np.savez(stream, about=told, **arrays)
-    files.write_whole(path, stream.getvalue())
+    files.write_whole(path, stream.getvalue(), private=True)
     return found
 
 

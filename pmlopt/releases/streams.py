@@ -185,7 +185,7 @@ class Streams:
             tuple(self._place.items()),
         ))  # fmt: skip
         content = {"format": FORMAT, "digest": _digest(held), "streams": held}
-        files.write_whole(path, files.json_bytes(content))
+        files.write_whole(path, files.json_bytes(content), private=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Self:

@@ -130,12 +130,12 @@ def test_what_a_ledger_cannot_keep_is_not_applied(people: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs signals that cannot be caught")
-@pytest.mark.parametrize("renames", [1, 2])
+@pytest.mark.parametrize("renames", [0, 1])
 def test_a_release_that_is_killed_is_published_and_recorded_or_neither(people: Path, renames: int) -> None:
     ended = subprocess.run([sys.executable, "-c", KILLED, str(renames), *APPLY], check=False).returncode
     assert ended == -signal.SIGKILL
     wave = people.parent / "wave.csv"
-    assert (Ledger.load(people).releases, wave.exists()) == (renames - 1, False)
+    assert (Ledger.load(people).releases, wave.exists()) == (renames, False)
     run(*APPLY)  # again, as if nothing had been
     assert (Ledger.load(people).releases, wave.exists()) == (1, True)
     refused(people.parent, "ledger record ledger.npz m.json wave.csv --column level")  # it is that release

@@ -15,7 +15,7 @@ from commands import run
 
 from pmlopt import Prior
 from pmlopt.core.file_kinds import describe_foreign_file
-from pmlopt.core.files import read_letters
+from pmlopt.core.letter_files import read_letters
 from pmlopt.data.tables import column_counts
 from pmlopt.errors import FileFormatError
 

@@ -30,7 +30,7 @@ def write(folder: Path, writer: int, releases: int) -> None:
     """Record and publish what is not acknowledged yet, and acknowledge each release once it is."""
     acknowledged = folder / f"acknowledged-{writer}"
     for number in range(len(acknowledged.read_text()), releases):
-        draft = folder / f"draft-{writer}-{number}"
+        draft = folder / f".pmlopt-{writer}-{number}"
         try:
             with Ledger.open(folder / "ledger.npz") as ledger:
                 draft.write_text(f"{writer} {number}")
@@ -89,7 +89,7 @@ def run(folder: Path, releases: int, rng: np.random.Generator) -> Counter[str]:
             expected.record(released(writer, number), [0])
     off = abs(expected.level - ledger.level)
     demand(off <= 1e-12, f"the level is off by {off}")
-    drafts = list(folder.glob("draft-*"))
+    drafts = list(folder.glob(".pmlopt-*"))
     demand(not drafts, f"the drafts {drafts} are left")
     demand(len(list(folder.glob("published-*"))) == WRITERS * releases, "a release is not published")
     told["acknowledged"] = sum(done)

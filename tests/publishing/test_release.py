@@ -204,16 +204,24 @@ def test_a_failure_leaves_nothing_and_of_two_writers_one_makes_the_folder(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    def other(*told: Any) -> tuple[bytes, bytes]:  # another process ends first
+    def other(*told: Any) -> tuple[bytes, bytes]:  # another writer comes meanwhile, and draws nothing
+        monkeypatch.setattr("pmlopt.core.files.LOCK_WAIT", 0.0)
+        monkeypatch.setattr("pmlopt.publishing.releasing.apply_columns", full)
+        with pytest.raises(FileFormatError, match="another process is writing it"):
+            write_release(draft, tmp_path / "out", seed=1)
         monkeypatch.undo()
-        write_release(draft, tmp_path / "out", seed=1)
         return pages(*told)
 
-    for act, said in ((full, "No space left"), (other, "cannot be made")):
-        monkeypatch.setattr("pmlopt.publishing.releasing.pages", act)
-        with pytest.raises(FileFormatError, match=said):
-            write_release(draft, tmp_path / "out", seed=2)
-        assert [path.name for path in tmp_path.iterdir()] == ([] if act is full else ["out"])
+    monkeypatch.setattr("pmlopt.publishing.releasing.pages", full)
+    with pytest.raises(FileFormatError, match="No space left"):
+        write_release(draft, tmp_path / "out", seed=2)
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr("pmlopt.publishing.releasing.pages", other)
+    write_release(draft, tmp_path / "out", seed=2)
+    monkeypatch.setattr("pmlopt.publishing.releasing.apply_columns", full)
+    with pytest.raises(FileFormatError, match="is there already"):
+        write_release(draft, tmp_path / "out", seed=3)
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert not failed(tmp_path / "out")
 
 

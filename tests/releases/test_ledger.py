@@ -21,7 +21,6 @@ from oracles.releases import sequences
 from strategies import mechanisms, priors
 
 from pmlopt import PML, ExpectedGain, ExpectedLoss, Ledger, Mechanism, Prior, design, leakage_level, solve
-from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.symmetry import IIDPrior, ProductPrior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
@@ -335,7 +334,7 @@ def test_an_open_ledger_has_one_writer_and_is_written_at_the_end(
 
 
 def test_a_release_is_published_with_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, draft, target = (tmp_path / name for name in ("ledger.npz", "draft.csv", "wave.csv"))
+    path, draft, target = (tmp_path / name for name in ("ledger.npz", ".pmlopt-draft.csv", "wave.csv"))
     Ledger([0.5, 0.5]).save(path)
 
     def recorded() -> None:
@@ -344,15 +343,12 @@ def test_a_release_is_published_with_the_ledger(tmp_path: Path, monkeypatch: pyt
             book.record(RESPONSE, [0])
             book.publish(draft, target)
 
-    kept = files.rename
-
     def cut(source: Path, name: Path) -> None:
-        if source == draft.resolve():
-            sys.exit("power cut")
-        kept(source, name)
+        assert (source, name) == (draft.resolve(), target.resolve())
+        sys.exit("power cut")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pmlopt.core.files.rename", cut)
+        patch.setattr("pmlopt.core.drafts.publish_new", cut)
         with pytest.raises(SystemExit):
             recorded()
     assert (draft.exists(), target.exists(), Ledger.load(path).releases) == (True, False, 1)

@@ -29,6 +29,7 @@ from pmlopt.core.arrays import (
     places_of,
 )
 from pmlopt.core.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
+from pmlopt.core.letter_files import read_letters
 from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError, InputError
 
@@ -120,7 +121,7 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
     if isinstance(data, Labelled) or _is_plain(data, 1):
         return data if isinstance(data, Labelled) else Labelled(data, (None,), what)
     if isinstance(data, os.PathLike):
-        return _of_file(data, vector, files.read_letters, error)
+        return _of_file(data, vector, read_letters, error)
     if isinstance(data, Mapping):
         return Labelled(list(data.values()), (_named(data, what, error),), what)
     found = opened(data)

@@ -53,7 +53,7 @@ class OutputColumn:
 
 @contextmanager
 def open_sink(
-    path: str | os.PathLike[str], columns: Sequence[OutputColumn], like: Table
+    path: str | os.PathLike[str], columns: Sequence[OutputColumn], like: Table, *, replace: bool = True
 ) -> Iterator[CsvSink | TypedSink]:
     """A sink for a file that is there whole when the block ends, and else is not there.
 
@@ -63,6 +63,7 @@ def open_sink(
             `.bz2` or `.zst` behind it compress; `-` for CSV to standard output.
         columns: what it has.
         like: the table that is read.
+        replace: whether a file is replaced that another process puts there meanwhile.
 
     Raises:
         FileFormatError: the ending is another one, or the file cannot be written there.
@@ -70,7 +71,7 @@ def open_sink(
     """
     kind, codec = sink_of(path)
     try:
-        with whole_file(path) as stream, _compressed(stream, codec) as inner:
+        with whole_file(path, replace=replace) as stream, _compressed(stream, codec) as inner:
             sink = kind(inner, columns, like)
             try:
                 yield sink

@@ -1,0 +1,231 @@
+"""Drafts: private folders where files and folders are made, and the one step that gives them their names.
+
+A draft of `wave.csv` is the folder `.pmlopt-draft-KEY-OWNER-TOKEN` beside it, readable by its owner only.
+KEY is of the target's name, OWNER of the ledger that records it (or zeros), and TOKEN of the process. What is
+made in it is under `part/` until it is complete, and `whole` from then on.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import hashlib
+import os
+import secrets
+import shutil
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+DRAFT_PREFIX = ".pmlopt-draft-"
+"""How the names of drafts begin; what a ledger names otherwise is never moved."""
+
+PART, WHOLE = "part", "whole"
+"""In a draft: the folder of what is being made, and what is complete."""
+
+KEY_DIGITS = 16
+NO_OWNER = "0" * KEY_DIGITS
+"""The owner of drafts that no ledger records."""
+
+_AT_FDCWD, _RENAME_NOREPLACE = -100, 1
+"""Constants of Linux, for `renameat2`."""
+
+
+def compute_key(name: str | os.PathLike[str]) -> str:
+    """Return a short key of a name or a path.
+
+    Examples:
+        >>> len(compute_key("wave.csv")), compute_key("wave.csv") == compute_key("wave2.csv")
+        (16, False)
+    """
+    return hashlib.sha256(os.fsencode(name)).hexdigest()[:KEY_DIGITS]
+
+
+@dataclass(frozen=True)
+class Draft:
+    """The draft of one file or folder.
+
+    Attributes:
+        folder: of the draft.
+        target: the name that its content gets.
+    """
+
+    folder: Path
+    target: Path
+
+    @classmethod
+    def begin(cls, target: Path, owner: str = NO_OWNER) -> Draft:
+        """Make an empty draft of a target, under a name that no other process has."""
+        name = f"{DRAFT_PREFIX}{compute_key(target.name)}-{owner}-{secrets.token_hex(8)}"
+        folder = target.parent / name
+        folder.mkdir(mode=0o700)
+        (folder / PART).mkdir()
+        return cls(folder, target)
+
+    @property
+    def part(self) -> Path:
+        """The path to make the content at: it has the target's name, and so its ending."""
+        return self.folder / PART / self.target.name
+
+    @property
+    def whole(self) -> Path:
+        """The path of the complete content."""
+        return self.folder / WHOLE
+
+    def seal(self) -> None:
+        """State that the content is complete."""
+        self.part.rename(self.whole)
+        synchronize(self.folder)
+
+    def publish(self) -> None:
+        """Give the complete content its name, and remove the draft.
+
+        Raises:
+            FileExistsError: something has that name already.
+        """
+        publish_new(self.whole, self.target)
+        discard(self.folder)
+
+
+def remove_leftover_drafts(target: Path, owner: str = NO_OWNER) -> list[Path]:
+    """Remove what dead processes left of a target, and return the drafts that are not ours to remove.
+
+    The caller holds the lock on the target, so no process that made a draft of it is at work. A draft that is
+    complete and belongs to another ledger may be recorded there, and stays.
+    """
+    kept = []
+    for folder in target.parent.glob(f"{DRAFT_PREFIX}{compute_key(target.name)}-*"):
+        if owner_of(folder) not in (NO_OWNER, owner) and os.path.lexists(folder / WHOLE):
+            kept.append(folder)
+        else:
+            discard(folder)
+    return kept
+
+
+def owner_of(draft: Path) -> str:
+    """Return the key of the ledger that a draft belongs to."""
+    return draft.name.removeprefix(DRAFT_PREFIX)[KEY_DIGITS + 1 :][:KEY_DIGITS]
+
+
+def discard(path: Path) -> None:
+    """Remove a file, a link, or a folder with all that it holds; links are removed, and never followed."""
+    with suppress(FileNotFoundError):
+        if is_real_folder(path):
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+
+def is_real_folder(path: Path) -> bool:
+    """Return whether a path is a folder, and no link to one."""
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def is_real_file(path: Path) -> bool:
+    """Return whether a path is a regular file, and no link to one."""
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
+
+
+def walk(folder: Path) -> Iterator[Path]:
+    """Yield all entries below a folder but its real folders, in the order of their names; follow no link."""
+    for place, inside, names in os.walk(folder):
+        inside.sort()
+        linked = [name for name in inside if not is_real_folder(Path(place) / name)]
+        yield from (Path(place) / name for name in sorted([*names, *linked]))
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def digest_content(path: Path) -> str | None:
+    """Return a SHA-256 of a file, or of the names and files of a folder; None where neither is there.
+
+    Raises:
+        OSError: a file cannot be read.
+    """
+    if is_real_file(path):
+        return digest_of(path)
+    if not is_real_folder(path):
+        return None
+    return digest_names(
+        (one.relative_to(path).as_posix(), digest_of(one) if is_real_file(one) else "no file")
+        for one in walk(path)
+    )
+
+
+def digest_names(entries: Any) -> str:
+    """Return a SHA-256 of pairs of texts, whatever their order."""
+    return hashlib.sha256(repr(sorted(entries)).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def synchronize(folder: Path) -> None:
+    """Have the disk hold the names in a folder, where the system can."""
+    with suppress(OSError):  # some systems do not open folders
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def publish_new(source: Path, target: Path) -> None:
+    """Give a complete file or folder another name, for good, where nothing has that name yet.
+
+    Raises:
+        FileExistsError: something has it.
+    """
+    if is_real_folder(source):
+        _rename_to_new(source, target)
+    else:
+        try:
+            os.link(source, target)
+        except FileExistsError:
+            raise
+        except OSError:  # a kind of folder without links
+            _rename_to_new(source, target)
+        else:
+            source.unlink()
+    synchronize(target.parent)
+
+
+def _rename_to_new(source: Path, target: Path) -> None:
+    """Rename to a name that nothing has: in one step where the system can (Linux).
+
+    Elsewhere in two steps. Between them no process writes the target that holds the lock on it (`alone`).
+    """
+    sys.audit("os.rename", source, target, -1, -1)
+    if (renameat2 := _renameat2()) is not None:
+        names = os.fsencode(source), os.fsencode(target)
+        if renameat2(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_NOREPLACE) == 0:
+            return
+        if ctypes.get_errno() == errno.EEXIST:
+            raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+        # a kind of folder, or a kernel, that does not have it
+    if os.path.lexists(target):
+        raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
+    source.rename(target)
+
+
+@cache
+def _renameat2() -> Any:
+    """Return the system call of Linux that renames without replacing; None where there is none."""
+    try:
+        function = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, TypeError, AttributeError):
+        return None
+    function.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return function

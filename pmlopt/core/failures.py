@@ -1,0 +1,58 @@
+"""Failures of the machine: too little memory, and workers that the system ended."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError
+
+_NO_MEMORY = (
+    "cannot allocate memory",
+    "failed to map segment from shared object",
+    "cannot create shared object descriptor",
+    "failed to launch worker thread",
+    "can't start new thread",
+    "out of memory",
+    "bad_alloc",
+    "unable to allocate",
+    "cannot apply additional memory protection",
+    "not enough memory",
+    "paging file is too small",
+)
+"""What loaders, Arrow and threads say where there is too little memory, in lower case."""
+
+_SAID_BY = (ImportError, OSError, RuntimeError, SystemError)
+"""Kinds of errors that are of memory where their text says so."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Return whether an error, or one that it came from, means that there is too little memory."""
+    return any(
+        isinstance(one, MemoryError)
+        or (isinstance(one, OSError) and one.errno == errno.ENOMEM)
+        or (isinstance(one, _SAID_BY) and any(text in str(one).lower() for text in _NO_MEMORY))
+        for one in _chain(error)
+    )
+
+
+def is_worker_lost(error: BaseException) -> bool:
+    """Return whether an error of an executor means that a worker, or the executor, has ended.
+
+    Those of dask are recognized by where they come from: dask is not loaded for this.
+    """
+    return any(
+        isinstance(one, BrokenExecutor | CancelledError)
+        or (type(one).__module__.partition(".")[0] == "distributed" and type(one).__name__ in _OF_DASK)
+        for one in _chain(error)
+    )
+
+
+_OF_DASK = ("KilledWorker", "CommClosedError", "FutureCancelledError", "NoValidWorkerError", "TimeoutError")
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or error.__context__

@@ -1,0 +1,63 @@
+"""The largest epsilon at which a planned release fits in its ledger."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+from pmlopt.core.frames import Missing
+from pmlopt.publishing.plans import Plan
+from pmlopt.publishing.releasing import ReleaseDraft, release
+
+MAX_SECONDS = 60.0
+"""Of the search: it ends with the largest epsilon that was found to fit."""
+
+STEPS = 12
+"""Halvings of the interval that is searched."""
+
+
+def find_largest_epsilon(plan: Plan, draft: ReleaseDraft, missing: Missing = "refuse") -> float | None:
+    """Find the largest epsilon at which the release of one column fits in the ledger.
+
+    Each candidate is designed and compared with what the ledger allows, so the plan with the epsilon that is
+    returned is allowed. The search halves the interval: it presumes that smaller levels fit where larger do.
+
+    Args:
+        plan: with one release, designed for its epsilon.
+        draft: of the release that does not fit.
+        missing: what becomes of missing cells.
+
+    Returns:
+        the epsilon with three digits; None where the plan gives none, or none was found in `MAX_SECONDS`.
+    """
+    table = next(iter(plan.release.values()))
+    epsilon = table.get("epsilon")
+    if len(plan.release) > 1 or not isinstance(epsilon, int | float) or isinstance(epsilon, bool):
+        return None
+    end, low, high = time.monotonic() + MAX_SECONDS, 0.0, float(epsilon)
+    found = None
+    for _ in range(STEPS):
+        if time.monotonic() > end:
+            break
+        middle = float(f"{low + (high - low) / 2:.3g}")
+        if not low < middle < high:
+            break
+        if _fits(plan, draft, missing, middle):
+            found = low = middle
+        else:
+            high = middle
+    return found
+
+
+def _fits(plan: Plan, draft: ReleaseDraft, missing: Missing, epsilon: float) -> bool:
+    """Return whether the ledger allows the release that is designed for an epsilon."""
+    ((name, table),) = plan.release.items()
+    changed = replace(plan, release={name: {**table, "epsilon": epsilon}})
+    object.__setattr__(changed, "folder", plan.folder)
+    planned = draft.planned
+    made = release(
+        draft.data, changed.mechanisms(draft.data, missing, draft.form), keep=planned.kept,
+        drop=planned.dropped, law=draft.law, ledger=draft.ledger, who=draft.who, form=draft.form,
+    )  # fmt: skip
+    allowed = made.by_ledger()
+    return allowed is not None and allowed[1]

@@ -1,0 +1,86 @@
+"""Drafts of releases: begun under the lock on the target, after what dead processes left is gone."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pmlopt.core.drafts import DRAFT_PREFIX, NO_OWNER, Draft, discard, remove_leftover_drafts
+from pmlopt.core.files import reason_of
+from pmlopt.errors import FileFormatError
+
+
+def resolve_folder_of(target: str | os.PathLike[str]) -> Path:
+    """Return the path of a target with the links of its folder followed, and its own name."""
+    path = Path(target).absolute()
+    return path.parent.resolve() / path.name
+
+
+def resumable_draft(target: Path) -> Path:
+    """Return the path of the draft in which a folder is made file by file, by one process after the other."""
+    return target.with_name(f"{DRAFT_PREFIX}{target.name}")
+
+
+@contextmanager
+def begin_draft(target: Path, owner: str = NO_OWNER) -> Iterator[Draft]:
+    """Make a draft of a target; an exception removes it, and it stays when the block ends without one.
+
+    The caller holds the lock on the target, and that on the ledger where one records the release, in this
+    order. So nobody draws for a target that is there or is being made.
+
+    Args:
+        target: the path of the release.
+        owner: the key of the ledger that records it.
+
+    Raises:
+        FileFormatError: something is there already, or the draft cannot be made.
+    """
+    check_vacant(target, owner)
+    try:
+        draft = Draft.begin(target, owner)
+    except OSError as cause:
+        raise FileFormatError(f"{target}: cannot be made: {reason_of(cause)}") from None
+    try:
+        yield draft
+    except BaseException as cause:
+        discard(draft.folder)
+        if isinstance(cause, OSError):
+            raise FileFormatError(f"{target}: cannot be made: {reason_of(cause)}") from None
+        raise
+
+
+def check_vacant(target: Path, owner: str = NO_OWNER) -> None:
+    """Remove what dead processes left of a target, and complain unless a release can be made there.
+
+    The caller holds the lock on the target.
+
+    Raises:
+        FileFormatError: something is there already, or a release that another ledger may hold was interrupted
+            before it was published there.
+    """
+    try:
+        others = remove_leftover_drafts(target, owner)
+        if os.path.lexists(target):
+            discard(resumable_draft(target))
+    except OSError as cause:
+        raise FileFormatError(f"{target}: cannot be made: {reason_of(cause)}") from None
+    check_new(target)
+    if others:
+        raise FileFormatError(
+            f"{target}: a release with another ledger was interrupted before it had this name: repeat its "
+            f"command, give another name, or delete {others[0]}"
+        )
+
+
+def check_new(target: Path) -> None:
+    """Complain of a file to publish a release in that is there already.
+
+    Raises:
+        FileFormatError: it is.
+    """
+    if os.path.lexists(target):
+        raise FileFormatError(
+            f"{target}: is there already, and may hold a release that is recorded: give another name"
+        )

@@ -1,0 +1,203 @@
+"""The draft of a folder that is released file by file, with a journal of the files that are finished."""
+
+from __future__ import annotations
+
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+from pmlopt.core import files
+from pmlopt.core.drafts import WHOLE, digest_of, discard, is_real_file, is_real_folder, walk
+from pmlopt.core.records import Range, parse_json, read
+from pmlopt.data.tables.reading import open_table
+from pmlopt.errors import FileFormatError, InputError
+from pmlopt.releases.drafts import check_vacant, resolve_folder_of, resumable_draft
+
+MAX_ROWS = 2**53
+"""Rows of a file: whole numbers up to here are floats, too."""
+
+_JOURNAL = "journal.jsonl"
+"""In the draft: of which release it is, and then a line for each file that is finished."""
+
+
+@dataclass(frozen=True)
+class FinishedFile:
+    """A file that was released.
+
+    Attributes:
+        rows: how many it has.
+        dropped: how many rows of the data are not in it, for a missing cell.
+        sha256: its digest.
+        source: the digest of the file of data that it was made from.
+    """
+
+    rows: Annotated[int, Range(0, MAX_ROWS)]
+    dropped: Annotated[int, Range(0, MAX_ROWS)]
+    sha256: str
+    source: str
+
+    def published(self) -> dict[str, Any]:
+        """Return what others may read of it; a digest of the data would confirm a guess of them."""
+        return {"rows": self.rows, "dropped": self.dropped, "sha256": self.sha256}
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of the journal: the file, what became of it, and a digest of both keyed by the release."""
+
+    file: str
+    rows: Annotated[int, Range(0, MAX_ROWS)]
+    dropped: Annotated[int, Range(0, MAX_ROWS)]
+    sha256: str
+    source: str
+    digest: str
+
+
+class FolderDraft:
+    """A folder that is filled: finished files, and those that this process and its workers write.
+
+    Workers of a process that was killed may go on. They write into the folder of that process only, which
+    the next one removes.
+
+    Attributes:
+        whole: the folder of finished files.
+        run: the folder where this process has files written.
+        finished: what became of each finished file.
+
+    Args:
+        place: of the draft.
+        identity: what distinguishes this release from others.
+        sources: the files of data by their names in the folder.
+
+    Raises:
+        FileFormatError: the draft is of another release, or of another user.
+    """
+
+    def __init__(self, place: Path, identity: Mapping[str, str], sources: Mapping[str, Path]) -> None:
+        self.place, self.whole, self._sources = place, place / WHOLE, sources
+        self.run = place / f"run-{secrets.token_hex(4)}"
+        self._head = json.dumps(dict(identity)).encode()
+        _check_owner(place)
+        self.finished = self._resume() if is_real_file(place / _JOURNAL) else {}
+        for path in place.iterdir() if is_real_folder(place) else ():
+            if not self.finished or path.name not in (WHOLE, _JOURNAL):
+                discard(path)
+        if not is_real_folder(place):
+            discard(place)
+            place.mkdir(mode=0o700)
+        place.chmod(0o700)
+        self.whole.mkdir(exist_ok=True)
+        for name in sources:
+            for folder in (self.whole, self.run):
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        lines = [self._head, *(self._line(name, one) for name, one in self.finished.items())]
+        files.write_whole(place / _JOURNAL, b"".join(line + b"\n" for line in lines), private=True)
+
+    def keep(self, name: str, done: FinishedFile) -> None:
+        """Move a file to the finished ones, on the disk before this returns."""
+        files.rename(self.run / name, self.whole / name)
+        self.finished[name] = done
+        with (self.place / _JOURNAL).open("ab") as stream:
+            stream.write(self._line(name, done) + b"\n")
+            stream.flush()
+            os.fsync(stream.fileno())
+
+    def _line(self, name: str, done: FinishedFile) -> bytes:
+        told = {"file": name, **asdict(done)}
+        return json.dumps({**told, "digest": self._digest(told)}).encode()
+
+    def _digest(self, told: Mapping[str, Any]) -> str:
+        """Return the digest of a line (HMAC-SHA256 keyed by the first line)."""
+        return hmac.digest(self._head, json.dumps(dict(told)).encode(), "sha256").hex()
+
+    def _resume(self) -> dict[str, FinishedFile]:
+        """Read the finished files, and remove whatever the journal does not vouch for.
+
+        A line that was cut short or changed counts as none: its file is drawn again, and nobody has seen it.
+        """
+        head, _, lines = (self.place / _JOURNAL).read_bytes().partition(b"\n")
+        if head not in (b"", self._head):
+            raise FileFormatError(
+                f"{self.place}: is left by an interrupted call with other data, mechanisms or options: "
+                "repeat that call, or delete this folder"
+            )
+        listed = dict(entry for line in lines.split(b"\n") if (entry := self._entry(line)) is not None)
+        if not is_real_folder(self.whole):
+            return {}
+        for path in walk(self.whole):
+            name = path.relative_to(self.whole).as_posix()
+            if not (name in listed and self._is_finished(path, name, listed[name])):
+                listed.pop(name, None)
+                discard(path)
+        return {name: done for name, done in listed.items() if is_real_file(self.whole / name)}
+
+    def _entry(self, line: bytes) -> tuple[str, FinishedFile] | None:
+        """Read a line of the journal; None where it is none of this release."""
+        try:
+            told = read(_Line, parse_json(line, "the journal"), "the journal")
+        except InputError:
+            return None
+        entry = {name: value for name, value in asdict(told).items() if name != "digest"}
+        if told.file not in self._sources or not hmac.compare_digest(
+            self._digest(entry).encode(), told.digest.encode("utf-8", "surrogatepass")
+        ):
+            return None
+        return told.file, FinishedFile(told.rows, told.dropped, told.sha256, told.source)
+
+    def _is_finished(self, path: Path, name: str, done: FinishedFile) -> bool:
+        """Return whether a file is the one that was finished, and has the rows that the journal has."""
+        if not is_real_file(path) or digest_of(path) != done.sha256:
+            return False
+        with suppress(InputError, OSError), open_table(path) as table:
+            return table.rows == done.rows and digest_of(self._sources[name]) == done.source
+        return False
+
+
+@contextmanager
+def open_folder_draft(
+    target: str | os.PathLike[str],
+    beside: str | os.PathLike[str] | None,
+    identity: Mapping[str, str],
+    sources: Mapping[str, Path],
+) -> Iterator[FolderDraft]:
+    """Open the draft of a folder, of one process at a time; it goes with the block.
+
+    After an exception it stays where files are finished.
+
+    Args:
+        target: the folder to make.
+        beside: the release that it is a part of, whose lock the caller holds, and beside which the draft is;
+            None where it is the release itself.
+        identity: what distinguishes this release from others.
+        sources: the files of data by their names in the folder.
+
+    Raises:
+        FileFormatError: the target is there, or the draft is of another release.
+    """
+    named = resolve_folder_of(target if beside is None else beside)
+    place = resumable_draft(named)
+    with files.alone(named) if beside is None else nullcontext():
+        if beside is None:
+            check_vacant(named)
+        try:
+            draft = FolderDraft(place, identity, sources)
+        except OSError as cause:
+            raise FileFormatError(f"{target}: cannot be made: {files.reason_of(cause)}") from None
+        try:
+            yield draft
+        except BaseException:
+            discard(draft.run if draft.finished else place)
+            raise
+        discard(place)
+
+
+def _check_owner(place: Path) -> None:
+    """Complain of a draft that another user has made, who may have put anything there."""
+    if hasattr(os, "geteuid") and os.path.lexists(place) and place.lstat().st_uid != os.geteuid():
+        raise FileFormatError(f"{place}: is of another user: delete it, or release under another name")

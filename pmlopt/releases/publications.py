@@ -1,0 +1,151 @@
+"""Publications: what a ledger has recorded, and what is to get its name once the ledger is written.
+
+A ledger names drafts and targets by base names only. They are looked for in the folder of the ledger and in
+that of the release which the caller names, and nowhere else: whoever writes a ledger file moves nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+from pmlopt.core import drafts
+from pmlopt.core.files import reason_of
+from pmlopt.errors import FileFormatError
+
+PREFIX = ".pmlopt-"
+"""How the names begin of all that is not published yet."""
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A recorded release that is to get its name.
+
+    Attributes:
+        draft: the base name of its draft; behind a draft folder of pmlopt's, `/whole`.
+        target: the base name that it gets.
+        folder: a key of the folder where both are, with which folders are compared.
+        digest: of the content; None in ledgers of older versions, which have none.
+
+    Raises:
+        ValueError: the draft is none of pmlopt's, or a name leaves its folder.
+    """
+
+    draft: str
+    target: str
+    folder: str
+    digest: str | None
+
+    def __post_init__(self) -> None:
+        outer, _, inner = self.draft.partition("/")
+        if not outer.startswith(PREFIX) or inner not in ("", drafts.WHOLE):
+            raise ValueError(f"it is to publish {self.draft!r:.80}, which is no draft of pmlopt's")
+        for name in (outer, self.target):
+            if not _is_base_name(name):
+                raise ValueError(f"it is to publish {name!r:.80}, which is no name within a folder")
+
+    @classmethod
+    def of(cls, source: Path, target: Path) -> Publication:
+        """Describe a draft and a target that are there, in one folder.
+
+        Raises:
+            ValueError: the draft is none of pmlopt's.
+        """
+        return cls(
+            source.relative_to(target.parent).as_posix(), target.name, key_of_folder(target.parent),
+            drafts.digest_content(source),
+        )  # fmt: skip
+
+    @classmethod
+    def read(cls, entry: Any) -> Publication:
+        """Read one of a ledger's file: a table, or of older versions two paths, of which the names count.
+
+        Raises:
+            ValueError: it is neither, or names what is no draft.
+        """
+        if isinstance(entry, dict) and set(entry) == {"draft", "target", "folder", "digest"}:
+            if all(isinstance(value, str) for value in entry.values()):
+                return cls(**entry)
+        elif isinstance(entry, list) and len(entry) == 2 and all(isinstance(one, str) for one in entry):
+            draft, target = map(Path, entry)
+            if draft.parent == target.parent:
+                return cls(draft.name, target.name, key_of_folder(target.parent), None)
+        raise ValueError(f"what is to be published is {entry!r:.80}, which names no draft beside its target")
+
+    def finish(self, folder: Path) -> bool:
+        """Give the draft in a folder its name, unless it has it; return whether it has it now.
+
+        Raises:
+            FileFormatError: this is the folder of the release, and neither draft nor target is there as it
+                was recorded, or another file has the name.
+        """
+        source, target = folder / self.draft, folder / self.target
+        outer = folder / PurePosixPath(self.draft).parts[0]
+        try:
+            if self._is_published(source, target):  # it was interrupted after that
+                drafts.discard(outer)
+                return True
+            if self._is_content(source) and not outer.is_symlink():
+                drafts.publish_new(source, target)
+                drafts.discard(outer)
+                return True
+        except FileExistsError:
+            raise FileFormatError(
+                f"{target}: is there already, and is not the release that the ledger holds, whose draft is "
+                f"{source}: move that file away, and repeat this"
+            ) from None
+        except OSError as cause:
+            raise FileFormatError(f"{target}: cannot be written: {reason_of(cause)}") from None
+        if self.folder != key_of_folder(folder):
+            return False
+        raise FileFormatError(
+            f"the last release is recorded, and was to be published as {target}, but neither that file is "
+            f"there as it was recorded nor its draft, {source}: put back the one that was moved or changed"
+        )
+
+    def _is_content(self, path: Path) -> bool:
+        """Return whether the content that was recorded is at a path."""
+        if self.digest is None:  # an older ledger: the name of the draft is all that is known
+            return drafts.is_real_file(path) or drafts.is_real_folder(path)
+        return drafts.digest_content(path) == self.digest
+
+    def _is_published(self, source: Path, target: Path) -> bool:
+        """Return whether the target is what was recorded."""
+        return self._is_content(target) and (self.digest is not None or not os.path.lexists(source))
+
+
+def finish_all(
+    publications: Iterable[Publication], folders: Iterable[Path]
+) -> tuple[list[Path], tuple[Publication, ...]]:
+    """Publish what can be found in some folders; return the published targets, and what is in none of them.
+
+    Raises:
+        FileFormatError: see `Publication.finish`.
+    """
+    published, left, places = [], [], list(dict.fromkeys(folders))
+    for one in publications:
+        found = next((folder for folder in places if one.finish(folder)), None)
+        if found is None:
+            left.append(one)
+        else:
+            published.append(found / one.target)
+    return published, tuple(left)
+
+
+def key_of_folder(folder: str | os.PathLike[str]) -> str:
+    """Return a key of a folder, by which it is recognized and not found."""
+    return drafts.compute_key(Path(folder).resolve())
+
+
+def key_of_file(path: str | os.PathLike[str]) -> str:
+    """Return a key of a ledger's file, which the drafts of its releases have in their names."""
+    return drafts.compute_key(Path(path).resolve())
+
+
+def _is_base_name(name: str) -> bool:
+    """Return whether a text is the name of something in a folder, on every system."""
+    plain = name not in ("", ".", "..") and "\0" not in name
+    return plain and PurePosixPath(name).name == name == PureWindowsPath(name).name

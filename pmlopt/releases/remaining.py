@@ -1,0 +1,107 @@
+"""Mechanisms on the letters of a ledger, and the requirement on one for people with different histories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, few, label_key, places_of
+from pmlopt.data.mechanism import Mechanism
+from pmlopt.data.tables.labelled import column
+from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.model.privacy import RatioBound
+from pmlopt.releases.ledger_file import Histories, levels_of
+
+
+def build_joint_requirement(
+    law: FloatArray, histories: Histories, rows: IntArray, total: float, order: IntArray
+) -> RatioBound:
+    """Build the requirement that a release keeps the total after each of several histories.
+
+    After a history with the likelihoods w, an outcome with the probabilities v of the letters keeps it iff
+    `w_x v_x <= e^total sum_x' p_x' w_x' v_x'` for each letter x: a ratio bound. Bounds that others imply are
+    left out. The total is lowered by what rounding may add.
+
+    Args:
+        law: (N,) the prior.
+        histories: of the ledger.
+        rows: the histories of the people in the release.
+        total: in nats.
+        order: (N,) the places of the letters of the design in the ledger.
+
+    Raises:
+        PrivacyError: the leakage on somebody is above the total already.
+    """
+    lowered = total - 4 * float(histories.off_rows(rows, total).max())
+    above = float(levels_of(law, histories.likelihoods[rows]).max())
+    if above > lowered:
+        raise PrivacyError(
+            f"the leakage on somebody is {above:.6g} nats by the ledger, and the total is {total:.6g}: "
+            "nothing is left to release"
+        )
+    weights = np.exp(histories.likelihoods[rows])[:, order]
+    masses = weights * law[order]
+    numerators, denominators = [], []
+    for letter in range(len(order)):
+        possible = weights[:, letter] > 0
+        if not np.logical_or.reduce(possible):
+            continue
+        least = _minimal_rows(masses[possible] / weights[possible, letter, None])
+        numerators.append(np.repeat(np.eye(len(order))[letter : letter + 1], len(least), axis=0))
+        denominators.append(least)
+    return RatioBound(np.concatenate(numerators), np.concatenate(denominators), lowered)
+
+
+def _minimal_rows(rows: FloatArray) -> FloatArray:
+    """Return the rows that no other row is below in all entries, each once."""
+    distinct = np.unique(rows, axis=0)
+    below = np.logical_and.reduce(distinct[:, None, :] >= distinct[None, :, :], axis=2)
+    np.fill_diagonal(below, False)
+    return np.asarray(distinct[~np.logical_or.reduce(below, axis=1)])
+
+
+def align_matrix(
+    labels: Sequence[Label], histories: Histories, mechanism: Mechanism, rows: IntArray
+) -> FloatArray:
+    """Align a matrix with all letters by their labels, with rows of zeros for those that no history leaves.
+
+    Raises:
+        MechanismError: the mechanism is on other letters.
+    """
+    inputs = mechanism.inputs
+    if isinstance(inputs, Positions) or (isinstance(labels, Positions) and len(inputs) == len(labels)):
+        if len(inputs) != len(labels):
+            raise MechanismError(
+                f"the mechanism has {len(inputs)} inputs, without labels, and the ledger has "
+                f"{len(labels)} letters"
+            )
+        return mechanism.matrix
+    rows_of = {label_key(label): row for row, label in enumerate(inputs)}
+    found = np.array([rows_of.get(label_key(label), -1) for label in labels])
+    places, missing = np.flatnonzero(found >= 0), np.flatnonzero(found < 0)
+    if not len(places):
+        raise MechanismError(
+            f"the mechanism's inputs {few(inputs)} are none of the letters of the ledger {few(labels)}"
+        )
+    needed = missing[(histories.likelihoods[np.ix_(rows, missing)] > -np.inf).any(axis=0)]
+    if needed.size:
+        raise MechanismError(
+            f"the mechanism has no row for the letter {labels[needed[0]]!r}, which is still possible for "
+            "somebody in the release"
+        )
+    matrix = np.zeros((len(labels), len(mechanism.outputs)))
+    matrix[places] = mechanism.matrix[found[places]]
+    return matrix
+
+
+def find_columns(mechanism: Mechanism, outcomes: Iterable[Label]) -> IntArray:
+    """Find the place of each outcome among the outputs; numbers of unnamed outputs are read at once."""
+    if (
+        type(outcomes) is np.ndarray and outcomes.dtype.kind in "iu" and outcomes.ndim == 1
+        and isinstance(mechanism.outputs, Positions)
+        and ((outcomes >= 0) & (outcomes < len(mechanism.outputs))).all()
+    ):  # fmt: skip
+        return outcomes.astype(np.int64)
+    given = column(outcomes, "the outcomes", MechanismError, missing=True)
+    return np.array(places_of(given, mechanism.outputs, "the outcomes", MechanismError), dtype=np.int64)
