@@ -1,4 +1,4 @@
-"""Mechanisms applied to the files of a folder, side by side, resumed after an interruption."""
+"""Mechanisms applied to a table, and to the files of a folder side by side, resumed after an interruption."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from typing import Any
 
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray
-from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, new_key, random_bits
+from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, SystemBits, new_key, random_bits
 from pmlopt.data.tables.reading import Batch, FolderTable, Table, open_table
-from pmlopt.data.tables.writing import open_sink
+from pmlopt.data.tables.row_order import spill_folder
+from pmlopt.data.tables.writing import CsvSink, TypedSink, open_sink, write_rows
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
 
@@ -46,10 +47,14 @@ def apply_columns(
     keep: Sequence[str] | None = None,
     drop_missing: bool = False,
     seed: int | Sequence[RandomBits] | None = None,
+    keep_order: bool = False,
     watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
     released: Callable[[Batch, Sequence[IntArray]], None] | None = None,
 ) -> Applied:
     """Replace columns of a table by what mechanisms release of them, each row drawn by itself, exactly.
+
+    The file holds the rows that are written and nothing else of the table: its categories, metadata, and row
+    groups are those of these rows.
 
     Args:
         table: that is read.
@@ -58,7 +63,9 @@ def apply_columns(
         keep: the other columns that stay, in clear; None for all.
         drop_missing: leave out rows with a missing cell that is no input.
         seed: for a result that can be repeated, in tests; None draws from the operating system. Or the bits
-            of each mechanism.
+            of each mechanism, and then those for the order of the rows.
+        keep_order: write the rows in the order of the table, which may reveal what the table is sorted by: no
+            level counts that. They have a uniformly random order otherwise.
         watch: is called with each batch before it is written, and with (size,) the row of each mechanism's
             matrix for each of its rows, -1 where the row is left out.
         released: is called with each batch and the outputs that each mechanism drew, by their places,
@@ -70,12 +77,10 @@ def apply_columns(
         FileFormatError: the file cannot be written.
     """
     work = _at_work(table, releases, keep, drop_missing)
-    if isinstance(seed, Sequence):
-        bits = list(seed)
-    else:  # of its own for each mechanism, so that a seed draws the same from batches of any length
-        bits = [random_bits(seed if seed is None or k == 0 else [seed, k]) for k in range(len(releases))]
+    *bits, order = _bits_of(seed, len(releases))
     applied = Applied(kept=[column.name for column in work.columns if column.place is not None])
-    with open_sink(target, work.columns, table) as sink:
+
+    def rows(sink: CsvSink | TypedSink) -> Iterator[Any]:
         for batch in table.batches():
             codes = work.codes(batch)
             if watch is not None:
@@ -83,11 +88,26 @@ def apply_columns(
             kept, drawn = work.drawn(codes, bits)
             if released is not None:
                 released(batch, drawn)
-            sink.write(work.written(batch, kept, drawn, typed=sink.typed))
             written = batch.size if kept is None else int(kept.sum())
             applied.rows += written
             applied.dropped += batch.size - written
+            yield sink.rows(work.written(batch, kept, drawn))
+
+    with open_sink(target, work.columns, table) as sink:
+        write_rows(sink, rows(sink), None if keep_order else order, spill_folder(target))
     return applied
+
+
+def _bits_of(seed: int | Sequence[RandomBits] | None, count: int) -> list[RandomBits]:
+    """The bits of each mechanism, of its own so that a seed draws the same from batches of any length, and
+    those for the order of the rows.
+    """
+    if isinstance(seed, Sequence):
+        return list(seed)
+    if seed is None:
+        return [SystemBits()] * (count + 1)
+    own = [random_bits(seed if k == 0 else [seed, k]) for k in range(count)]
+    return [*own, random_bits([seed, 0, 1])]
 
 
 def input_codes(
