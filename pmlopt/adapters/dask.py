@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.sampling.categorical import KeyedBits
 from pmlopt.errors import MissingExtraError
 from pmlopt.releases.batches import BatchRelease
 
@@ -24,11 +26,13 @@ def release(
     *,
     keep: Sequence[str] = (),
     drop_missing: bool = False,
+    keep_order: bool = False,
     seed: int | None = None,
 ) -> Any:
     """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
 
-    The draws are a function of a key that this call makes and of the partition: a partition that is computed
+    The rows have a uniformly random order over all partitions, and the frame holds their cells and nothing else:
+    categories become values. The draws and the order are a function of a key that this call makes and of the partition: a partition that is computed
     again, after a worker was lost or for another reader, draws what it drew before. The key is in the graph
     of tasks, which is as secret as the data. Indices are not kept.
 
@@ -37,6 +41,7 @@ def release(
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs.
         keep: other columns that stay, in clear.
         drop_missing: leave out rows with a missing cell that is no input.
+        keep_order: leave each row in its partition and place, which may reveal what the data are sorted by.
         seed: for tests alone; None takes the key from the operating system.
 
     Raises:
@@ -49,19 +54,39 @@ def release(
         >>> flip = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
         >>> people = pandas.DataFrame({"smokes": ["no", "yes", "yes"], "name": ["Ann", "Bo", "Cy"]})
         >>> released = release(dask.dataframe.from_pandas(people, npartitions=2), {"smokes": flip})
-        >>> released.compute().to_dict("list")
-        {'smokes': ['yes', 'no', 'no']}
+        >>> sorted(released.compute()["smokes"])
+        ['no', 'no', 'yes']
     """
     kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
-    meta, drawn = _drawn(frame._meta, kernel, -1), dask.delayed(_drawn)
+    order = None if keep_order else "-".join(["order", *map(str, frame.columns)])  # no column's name
+    drawn = dask.delayed(_drawn)
     # the number goes with the task: Dask renumbers partitions where only some are computed
-    parts = [drawn(part, kernel, number) for number, part in enumerate(frame.to_delayed())]
-    return dask.dataframe.from_delayed(parts, meta=meta)
+    parts = [drawn(part, kernel, number, order) for number, part in enumerate(frame.to_delayed())]
+    made = dask.dataframe.from_delayed(parts, meta=_drawn(frame._meta, kernel, -1, order))
+    if order is None:
+        return made
+    meta = _drawn(frame._meta, kernel, -1, None)
+    return made.shuffle(on=order).map_partitions(_sorted_by, order, meta=meta)
 
 
-def _drawn(part: Any, kernel: BatchRelease, number: int) -> Any:
-    """A partition of pandas, released."""
+def _drawn(part: Any, kernel: BatchRelease, number: int, order: str | None) -> Any:
+    """A partition of pandas, released; with a column of random words, by which its rows will be ordered.
+
+    A word chooses the partition of its row, and its place there. Words do not depend on rows, so every order is
+    equally likely as long as no two are equal, which among n rows happens with a probability below `n^2 / 2^64`.
+    """
     released = kernel(pyarrow.RecordBatch.from_pandas(part, preserve_index=False), number)
     made = released.replace_schema_metadata().to_pandas()
     new = {name for one in kernel.releases for name, _ in one.released}
-    return made.astype({name: part.dtypes[name] for name in made.columns if name not in new})
+    kinds = {name: part.dtypes[name] for name in made.columns if name not in new}
+    # categories of the data would come back with their type
+    made = made.astype({name: kind for name, kind in kinds.items() if kind != "category"})
+    if order is None:
+        return made
+    words = KeyedBits(kernel.key or b"", "order", number).words(len(made))
+    return made.assign(**{order: words.view(np.int64)})
+
+
+def _sorted_by(part: Any, name: str) -> Any:
+    """The rows of a partition sorted by a column, without it and without an index."""
+    return part.sort_values(name).drop(columns=name).reset_index(drop=True)

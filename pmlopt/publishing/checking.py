@@ -34,6 +34,7 @@ from pmlopt.publishing.folder import (
     digests_of,
     joint_levels,
 )
+from pmlopt.publishing.order import order_claim
 from pmlopt.publishing.page import pages
 from pmlopt.releases.attributes import through
 from pmlopt.releases.batches import ColumnRelease
@@ -210,8 +211,8 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
 
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
     alone, with all others, and together, from the matrices and the joint law; the report; the columns and
-    labels of the released file; and by two tests (`fit_of_release`) whether its rows can have come from the
-    mechanisms. The joint law is the releaser's word, and so is what columns in clear tell.
+    labels of the released file; by two tests (`fit_of_release`) whether its rows can have come from the
+    mechanisms; and whether they look sorted (`order`), which is a warning and fails no claim. The joint law is the releaser's word, and so is what columns in clear tell.
 
     Args:
         folder: that `release` made.
@@ -370,6 +371,7 @@ def _file(place: Path, described: ReleaseFile, releases: Sequence[ColumnRelease]
     yield Claim("rows", bool(agree), BYTES, text)
     fit = fit_of_release(mechanisms, people / people.sum(), observed, same_people=described.same_people)
     yield from fit_claims(fit, described.same_people)
+    yield order_claim(data, form, described, written)
 
 
 def fit_claims(fit: Fit, same_people: bool) -> Iterator[Claim]:

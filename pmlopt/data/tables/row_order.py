@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from pmlopt.core.files import is_standard
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.tables.cells import gather
 from pmlopt.data.tables.reading import to_arrow
+
+T = TypeVar("T")
 
 MAX_CHUNK_BYTES = 2**26
 """Bytes of rows that are held before they go to the file."""
@@ -69,6 +71,11 @@ def random_permutation(size: int, bits: RandomBits) -> IntArray:
         keys = words >> digits
         if not (keys[1:] == keys[:-1]).any():
             return (words & (np.uint64(1) << digits) - np.uint64(1)).astype(np.int64)
+
+
+def shuffle_list(rows: Sequence[T], bits: RandomBits) -> list[T]:
+    """Return rows in a uniformly random order."""
+    return [rows[place] for place in random_permutation(len(rows), bits).tolist()]
 
 
 class ByteBuckets:

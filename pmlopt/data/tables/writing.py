@@ -339,6 +339,7 @@ class TypedSink:
 
     Attributes:
         group: how many rows are written at a time.
+        plain: the schema of its rows.
     """
 
     typed = True
@@ -360,7 +361,7 @@ class TypedSink:
                 plain.append(pyarrow.field(column.name, plain_type(kind, column.name)))
                 written.append(pyarrow.field(column.name, self._type(kind, column.name)))
         self._columns = columns
-        self._plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
+        self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
         self._writer = self._begun(stream)
 
     def _type(self, kind: Any, name: str) -> Any:
@@ -375,9 +376,9 @@ class TypedSink:
 
         arrays = [
             _plain(cells, field.type) if column.place is not None else _coded(cells, column)
-            for cells, column, field in zip(columns, self._columns, self._plain, strict=True)
+            for cells, column, field in zip(columns, self._columns, self.plain, strict=True)
         ]
-        return pyarrow.RecordBatch.from_arrays(arrays, schema=self._plain)
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.plain)
 
     def write(self, rows: Any) -> None:
         """Write a group of rows."""
