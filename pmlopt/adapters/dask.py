@@ -31,8 +31,9 @@ def release(
 ) -> Any:
     """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
 
-    The rows have a uniformly random order over all partitions, and the frame holds their cells and nothing else:
-    categories become values. The draws and the order are a function of a key that this call makes and of the partition: a partition that is computed
+    The rows have a uniformly random order over all partitions, and the frame holds their cells and nothing
+    else: categories become values. The draws and the order are a function of a key that this call makes and
+        of the partition: a partition that is computed
     again, after a worker was lost or for another reader, draws what it drew before. The key is in the graph
     of tasks, which is as secret as the data. Indices are not kept.
 
@@ -72,8 +73,9 @@ def release(
 def _drawn(part: Any, kernel: BatchRelease, number: int, order: str | None) -> Any:
     """A partition of pandas, released; with a column of random words, by which its rows will be ordered.
 
-    A word chooses the partition of its row, and its place there. Words do not depend on rows, so every order is
-    equally likely as long as no two are equal, which among n rows happens with a probability below `n^2 / 2^64`.
+    A word chooses the partition of its row, and its place there. Words do not depend on rows, so every order
+    is equally likely as long as no two are equal, which among n rows happens with a probability below `n^2 /
+    2^64`.
     """
     released = kernel(pyarrow.RecordBatch.from_pandas(part, preserve_index=False), number)
     made = released.replace_schema_metadata().to_pandas()

@@ -26,9 +26,11 @@ def release(
 ) -> Any:
     """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
 
-    The rows have a random order over all partitions: they are sorted by random words of 64 bits, so that every
+    The rows have a random order over all partitions: they are sorted by random words of 64 bits, so that
+        every
     order is equally likely as long as no two are equal, which among n rows happens with a probability below
-    `n^2 / 2^65`. The draws and the words are a function of a key that this call makes, of the partition, and of the batch in it and its
+    `n^2 / 2^65`. The draws and the words are a function of a key that this call makes, of the partition, and
+    of the batch in it and its
     letters: a task that is tried again draws what it drew before, and so does another action on the same
     partitions. The key goes to the workers with the task, and is as secret as the data.
 

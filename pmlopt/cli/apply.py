@@ -123,14 +123,16 @@ def apply(
     """Replace columns of DATA by outputs, row by row.
 
     Each cell becomes an output that MECHANISM draws for it. DATA (CSV, Parquet or Arrow) is read and written
-    in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Other columns stay in clear, and may tell of the secret what the
+    in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Other
+    columns stay in clear, and may tell of the secret what the
     mechanism does not: say with --keep, --drop or --drop-all which, and see with --assess what they add. A
     file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
     mechanism has it.
 
-    DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): the rows go to as
-    many files in OUTPUT, by --workers side by side; with --keep-order each file has its name and place. After an
-    interruption the same command goes on where it stopped. The summary is applied.json there: rows, digests, and the levels.
+    DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): the rows go to
+    as many files in OUTPUT, by --workers side by side; with --keep-order each file has its name and place.
+    After an interruption the same command goes on where it stopped. The summary is applied.json there: rows,
+    digests, and the levels.
     """
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.data.tables import FolderTable, is_folder

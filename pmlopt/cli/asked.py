@@ -258,8 +258,8 @@ def warn_of_order(keep_order: bool) -> None:
     """Say what rows reveal that keep the order of the data."""
     if keep_order:
         say(
-            "warning: with --keep-order the rows keep the order of the data, and may reveal what these are sorted "
-            "by: the level of the mechanism does not count that",
+            "warning: with --keep-order the rows keep the order of the data, and may reveal what these are "
+            "sorted by: the level of the mechanism does not count that",
             err=True,
         )
 

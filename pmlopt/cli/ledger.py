@@ -171,8 +171,9 @@ def record_release(
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
     A release that might break the total is refused, and so is one that is recorded already: the file stays
-    as it is. See `ledger check`, and `apply --ledger`, which records what it releases. Without --who the rows of
-    DATA are the people in order, as `apply --keep-order` writes them: in a random order they would be others.
+    as it is. See `ledger check`, and `apply --ledger`, which records what it releases. Without --who the
+    rows of DATA are the people in order, as `apply --keep-order` writes them: in a random order they would
+    be others.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
@@ -181,8 +182,11 @@ def record_release(
     mechanism = Mechanism.load(mechanism_file)
     released = form.texts(data, [*columns] if who is None else [*columns, who])
     if who is None:
-        say(f"warning: the rows of {data} are taken for the people in order, from 0: what apply and release write "
-            "without --keep-order has a random order; name the people by --who", err=True)  # fmt: skip
+        say(
+            f"warning: the rows of {data} are taken for the people in order, from 0: what apply and release "
+            "write without --keep-order has a random order; name the people by --who",
+            err=True,
+        )
     people = None if who is None else numbers_of_people(released.pop(), who)
     outcomes: list[Any] = released[0]
     labels: list[Label] = [str(output) for output in mechanism.outputs]  # as they read in one column

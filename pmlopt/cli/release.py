@@ -107,8 +107,8 @@ def release_command(
     DATA is a CSV, Parquet or Arrow file, or a folder of Parquet files, which --workers release side by side.
     Every column is named once: as released, by --keep or by --drop. Before anything is drawn it is said what
     each outcome tells, and what all releases leak together. Then the folder is made, whole or not at all: the
-    released file, its rows in a random order, the mechanisms with their certificates, a report, and release.json. Exits with 1, and
-    writes nothing, when --total would be exceeded.
+    released file, its rows in a random order, the mechanisms with their certificates, a report, and
+    release.json. Exits with 1, and writes nothing, when --total would be exceeded.
     """
     from pmlopt.core.records import plain
     from pmlopt.publishing import read_plan, release, write_release

@@ -212,7 +212,8 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
     alone, with all others, and together, from the matrices and the joint law; the report; the columns and
     labels of the released file; by two tests (`fit_of_release`) whether its rows can have come from the
-    mechanisms; and whether they look sorted (`order`), which is a warning and fails no claim. The joint law is the releaser's word, and so is what columns in clear tell.
+    mechanisms; and whether they look sorted (`order`), which is a warning and fails no claim. The joint law
+    is the releaser's word, and so is what columns in clear tell.
 
     Args:
         folder: that `release` made.

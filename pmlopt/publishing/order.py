@@ -1,16 +1,16 @@
 """Whether the rows of a released file stand in a random order, as far as its columns show it.
 
-Of a uniformly random order every column has the law of its cells put into a random order. Two tests are made of
-each column. The number of runs (Wald and Wolfowitz, for several values Mood) finds neighbours that are too often
-alike, or too seldom. The largest distance between where the rows of a value stand and where the others do
-(Kolmogorov and Smirnov, for two samples) finds values that gather in a part of the file: it is far better at rows
-that were sorted before they were randomized.
+Of a uniformly random order every column has the law of its cells put into a random order. Two tests are made
+of each column. The number of runs (Wald and Wolfowitz, for several values Mood) finds neighbours that are
+too often alike, or too seldom. The largest distance between where the rows of a value stand and where the
+others do (Kolmogorov and Smirnov, for two samples) finds values that gather in a part of the file: it is far
+better at rows that were sorted before they were randomized.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,7 +36,9 @@ MAX_KEPT_ROWS = 2**18
 """Rows of a column in clear that are tested, evenly spaced: it may have a value of its own in each."""
 
 MIN_RUNS_VARIANCE = 25.0
-"""Variance of the number of runs from which on its law is near enough to the normal one at `FALSE_WARNINGS`."""
+"""Variance of the number of runs from which on its law is near enough to the normal one at
+`FALSE_WARNINGS`.
+"""
 
 
 @dataclass(frozen=True)
@@ -81,8 +83,8 @@ def compute_runs_p_value(codes: IntArray) -> float:
 def compute_drift_p_value(codes: IntArray) -> float:
     """Return a bound on the p-value of where the rows of each value stand among the others, for all values.
 
-    The distance D between the shares of the m rows of a value and of the n - m others that stand before a place
-    exceeds d with a probability of at most `e exp(-2 d^2 m (n - m) / n)` at any place.
+    The distance D between the shares of the m rows of a value and of the n - m others that stand before a
+    place exceeds d with a probability of at most `e exp(-2 d^2 m (n - m) / n)` at any place.
 
     Examples:
         >>> compute_drift_p_value(np.repeat([0, 1, 2], 50)) < 1e-9
@@ -134,9 +136,12 @@ def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Seq
         released: the columns that mechanisms wrote; all others are in clear.
     """
     with open_table(data, form) as table:
-        found = compare_with_random_order(_codes(table, [*released, *described.kept], set(released), described.rows))
+        found = compare_with_random_order(
+            _codes(table, [*released, *described.kept], set(released), described.rows)
+        )
     looks = f"{said(found.columns)} look sorted or clustered" if found.columns else "no column looks sorted"
-    text = f"{looks} (p-value {found.p_value:.3g}; rows in a random order are below {FALSE_WARNINGS:g} once in 1,000)"
+    often = f"in a random order below {FALSE_WARNINGS:g} with that probability at most, about"
+    text = f"{looks}: the p-value is {found.p_value:.3g}, {often}"
     if described.order == IN_ORDER:
         text = f"warning: rows keep the order of the data, which no level counts; {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)
@@ -146,9 +151,7 @@ def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Seq
     return Claim("order", True, FLOATS, text, None, found.p_value)
 
 
-def _codes(
-    table: Table, names: Sequence[str], released: set[str], rows: int
-) -> dict[str, list[IntArray]]:
+def _codes(table: Table, names: Sequence[str], released: set[str], rows: int) -> dict[str, list[IntArray]]:
     """The codes of columns, in each part that has an order of its own."""
     places = {name: column_place(table.names, name, table.where) for name in names}
     step = -(-max(1, rows) // MAX_KEPT_ROWS)
@@ -162,9 +165,7 @@ def _codes(
         for name, coded in part.items():
             coded.add(batch, places[name], 1 if name in released else step, first)
         first += batch.size
-    return {
-        name: [part[name].codes() for part in parts.values()] for name in names if name not in partitions
-    }
+    return {name: [part[name].codes() for part in parts.values()] for name in names if name not in partitions}
 
 
 class _Coded:

@@ -144,9 +144,9 @@ def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tu
 
 ORDER = " The rows are in a uniformly random order."
 KEPT_ORDER = (
-    "The rows keep the order of the data. Whoever knows or guesses what the data are sorted by, or who is in which "
-    "row, learns from the place of a row what no level here counts: of data that are sorted by a released column, "
-    "as a rule nearly all of it."
+    "The rows keep the order of the data. Whoever knows or guesses what the data are sorted by, or who is in "
+    "which row, learns from the place of a row what no level here counts: of data that are sorted by a "
+    "released column, as a rule nearly all of it."
 )
 """What is said of the order of rows."""
 

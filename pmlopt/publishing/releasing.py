@@ -142,8 +142,8 @@ def release(
             allow the release, which is recorded there and published together, or neither.
         who: the column with the numbers of its people, from 0; None where the rows are all, in order.
         drop_missing: leave out rows with a missing cell that is no input.
-        keep_order: leave the rows in the order of the data, which may reveal what these are sorted by: no level
-            counts that. They are written in a uniformly random order otherwise.
+        keep_order: leave the rows in the order of the data, which may reveal what these are sorted by: no
+            level counts that. They are written in a uniformly random order otherwise.
         seed: for tests alone.
         title: of the report.
         form: delimiter and encoding of CSV files, where they shall not be found.

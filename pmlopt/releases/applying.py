@@ -204,9 +204,9 @@ def apply_folder(
 ) -> tuple[Applied, dict[str, FinishedFile]]:
     """Release the rows of the files of a folder into the files of another folder.
 
-    The rows have a uniformly random order over all files, which are `part-00000.parquet` and so on: neither the
-    name nor the size of a file depends on where its rows were. Where folders are named by a column, which is
-    kept then, the order is random over the files of each of its values.
+    The rows have a uniformly random order over all files, which are `part-00000.parquet` and so on: neither
+    the name nor the size of a file depends on where its rows were. Where folders are named by a column,
+    which is kept then, the order is random over the files of each of its values.
 
     The draws of a file are a function of a key that this call makes and of the file, so that a task that an
     executor tries again writes the same bytes. The folder is filled under another name beside its place, and
@@ -262,7 +262,9 @@ def apply_folder(
             draft.keep(name, done)
             if progress is not None:
                 progress(done.rows + done.dropped)
-        rows, dropped = (sum(getattr(one, what) for one in draft.finished.values()) for what in ("rows", "dropped"))
+        rows, dropped = (
+            sum(getattr(one, what) for one in draft.finished.values()) for what in ("rows", "dropped")
+        )
         whole, finished = draft.whole, dict(sorted(draft.finished.items()))
         if not keep_order:
             whole = draft.run / "parts"
@@ -324,8 +326,11 @@ class _Work:
                 done = _write_buckets(draws, target, self.parts[name], order)
         return FinishedFile(done.rows, done.dropped, files.digest_of(target))
 
-    def write_part(self, group: Sequence[tuple[Path, Path]], target: Path, name: str, bucket: int) -> FinishedFile:
-        """Write the rows of a bucket of several drawn files in a random order; again, it writes the same bytes.
+    def write_part(
+        self, group: Sequence[tuple[Path, Path]], target: Path, name: str, bucket: int
+    ) -> FinishedFile:
+        """Write the rows of a bucket of several drawn files in a random order; again, it writes the same
+        bytes.
 
         Args:
             group: the files of the data, each with the drawn one.

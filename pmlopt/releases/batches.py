@@ -13,8 +13,8 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, IntArray, Label, few, label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, new_key
+from pmlopt.data.tables.cells import gather, gather_all, plain_type
 from pmlopt.data.tables.counting import tuples_of, with_letter
-from pmlopt.data.tables.cells import gather_all, plain_type
 from pmlopt.data.tables.reading import Batch, column_place, to_arrow
 from pmlopt.data.tables.writing import Cells, OutputColumn, check_text, label_type
 from pmlopt.errors import InputError, MechanismError
@@ -121,8 +121,13 @@ class ColumnsAtWork:
 
     def written(self, batch: Batch, kept: BoolArray | None, drawn: Sequence[IntArray]) -> list[Cells]:
         """Return the cells of `columns` for a batch: the places of their labels for new ones."""
+        rows = None if kept is None else to_arrow(np.flatnonzero(kept))
         return [
-            batch.column(column.place, kept) if column.place is not None else drawn[number]
+            drawn[number]
+            if column.place is None
+            else batch.column(column.place)
+            if rows is None
+            else gather(batch.column(column.place), rows)
             for _, column, number in self._plan
         ]
 
@@ -131,7 +136,8 @@ class ColumnsAtWork:
 class BatchRelease:
     """Record batches in, record batches out: what an engine calls on its rows.
 
-    What comes out holds its own cells and nothing else: categories become values, and the metadata stay behind.
+    What comes out holds its own cells and nothing else: categories become values, and the metadata stay
+        behind.
     The rows keep their order, which may reveal what the data are sorted by: put all rows of a release into a
     random order before they are published, as `release` of Dask and Spark does.
 

@@ -43,7 +43,9 @@ def identity(labels: list[Any]) -> Mechanism:
 def applied(
     source: Path, mechanism: Mechanism, out: Path, *columns: str, form: CsvForm | None = None, **options: Any
 ) -> Applied:
-    """What is told of a mechanism that is applied to a column, or to columns as tuples, in the order of rows."""
+    """What is told of a mechanism that is applied to a column, or to columns as tuples, in the order of
+    rows.
+    """
     options.setdefault("keep_order", True)
     with open_table(source, form) as table:
         return apply_columns(table, [ColumnRelease(mechanism, columns or ("s",))], out, **options)

@@ -1,8 +1,10 @@
 """Columns built anew from their cells, so that an output file holds its rows and nothing else.
 
-An Arrow array may hold values that no row shows: entries of a dictionary that no row uses, values under a null,
-rows before and behind a slice, the rest of a buffer that several arrays share, metadata of fields in structs. A
-file that is written from such an array has them too. `gather` copies the cells of some rows and nothing else.
+An Arrow array may hold values that no row shows: entries of a dictionary that no row uses, values under a
+    null,
+rows before and behind a slice, the rest of a buffer that several arrays share, metadata of fields in
+structs. A file that is written from such an array has them too. `gather` copies the cells of some rows and
+nothing else.
 """
 
 from __future__ import annotations
@@ -53,7 +55,10 @@ def plain_type(kind: Any, name: str) -> Any:
             return pyarrow.list_(own, kind.list_size)
         is_large = types.is_large_list(kind) or types.is_large_list_view(kind)
         return pyarrow.large_list(own) if is_large else pyarrow.list_(own)
-    without_views = {pyarrow.string_view(): pyarrow.large_string(), pyarrow.binary_view(): pyarrow.large_binary()}
+    without_views = {
+        pyarrow.string_view(): pyarrow.large_string(),
+        pyarrow.binary_view(): pyarrow.large_binary(),
+    }
     without_views[pyarrow.date64()] = pyarrow.date32()  # milliseconds within a day are no part of a date
     return without_views.get(kind, kind)
 
@@ -66,7 +71,8 @@ def is_plain(kind: Any) -> bool:
 def gather(array: Any, rows: Any) -> Any:
     """Return the cells of some rows as an array whose buffers hold these cells and nothing else.
 
-    There are zeros under nulls, all NaN have the same bits, and no buffer is shared with the array that is read.
+    There are zeros under nulls, all NaN have the same bits, and no buffer is shared with the array that is
+    read.
 
     Args:
         array: an array, or a chunked one, of a type that `plain_type` takes.
@@ -111,12 +117,16 @@ def gather_all(array: Any) -> Any:
 
 
 def encode_categories(array: Any) -> Any:
-    """Return an array as categories, which are the values that its own cells have, in the order of the cells."""
+    """Return an array as categories, which are the values that its own cells have, in the order of the
+    cells.
+    """
     return array.dictionary_encode().cast(_categories_of(array.type))
 
 
 def category_type(kind: Any, name: str) -> Any:
-    """Return the type in which a column is written where categories can be: without order, with 32-bit codes."""
+    """Return the type in which a column is written where categories can be: without order, with 32-bit
+    codes.
+    """
     from pyarrow import types
 
     plain = plain_type(kind, name)
@@ -132,7 +142,13 @@ def _categories_of(plain: Any) -> Any:
 def _is_list(kind: Any) -> bool:
     from pyarrow import types
 
-    ways = (types.is_list, types.is_large_list, types.is_fixed_size_list, types.is_list_view, types.is_large_list_view)
+    ways = (
+        types.is_list,
+        types.is_large_list,
+        types.is_fixed_size_list,
+        types.is_list_view,
+        types.is_large_list_view,
+    )
     return any(is_kind(kind) for is_kind in ways)
 
 

@@ -1,9 +1,10 @@
 """Rows in a uniformly random order, in memory or, where they are many, by way of a file without a name.
 
-Each row gets a bucket, each bucket equally likely, and the rows of a bucket a random order: of n rows every order
+Each row gets a bucket, each bucket equally likely, and the rows of a bucket a random order: of n rows every
+    order
 is equally likely. For, given how many rows each bucket has, every division of the rows among them is equally
-likely, and each leaves every order within. Buckets are drawn in the order of the rows, orders afterwards in that
-of the buckets, so that a seed gives the same order whether the rows went to the file or not.
+likely, and each leaves every order within. Buckets are drawn in the order of the rows, orders afterwards in
+that of the buckets, so that a seed gives the same order whether the rows went to the file or not.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pmlopt.core.arrays import IntArray
 from pmlopt.core.files import is_standard
@@ -25,6 +27,8 @@ from pmlopt.data.tables.cells import gather
 from pmlopt.data.tables.reading import to_arrow
 
 T = TypeVar("T")
+
+Buckets: TypeAlias = "NDArray[np.uint8] | IntArray"
 
 MAX_CHUNK_BYTES = 2**26
 """Bytes of rows that are held before they go to the file."""
@@ -36,11 +40,13 @@ MAX_SMALL_ROWS = 2**17
 """Rows that are ordered all at once."""
 
 MAX_PACKED_ROWS = 2**20
-"""Numbers that are sorted with random keys in one word: two keys are equal with a probability of at most 1/32."""
+"""Numbers that are sorted with random keys in one word: two keys are equal with a probability of at most
+1/32.
+"""
 
 SORTED_ROWS = 2**16
-"""Rows that are sorted by their buckets at a time: a column of so many is in the cache, where copying cells in
-any order takes a tenth of the time."""
+"""Rows that are sorted by their buckets at a time: a column of so many is in the cache, where copying cells
+in any order takes a tenth of the time."""
 
 BUCKETS = 2**7
 """A bucket is seven bits of a random byte."""
@@ -50,7 +56,8 @@ def random_permutation(size: int, bits: RandomBits) -> IntArray:
     """Return (size,) the numbers from 0 in an order of which each is equally likely.
 
     They are sorted by random keys: given that no two keys are equal, every order is equally likely; where two
-    are, all are drawn anew. Of few numbers the keys are the leading bits of words whose last bits are the numbers.
+    are, all are drawn anew. Of few numbers the keys are the leading bits of words whose last bits are the
+    numbers.
 
     Examples:
         >>> from pmlopt.data.sampling.categorical import SystemBits
@@ -89,7 +96,7 @@ class ByteBuckets:
         self._bits = bits
         self._left = np.zeros(0, dtype=np.uint8)
 
-    def draw(self, size: int) -> IntArray:
+    def draw(self, size: int) -> Buckets:
         """Return (size,) the buckets of the next rows."""
         words = self._bits.words(-(-max(0, size - len(self._left)) // 8))
         drawn = np.concatenate([self._left, words.astype("<u8").view(np.uint8)])
@@ -111,7 +118,7 @@ class SortedRows:
         self.buckets, self.size = buckets, 0
         self._pieces: list[tuple[Any, list[int]]] = []
 
-    def add(self, rows: Any, buckets: IntArray) -> None:
+    def add(self, rows: Any, buckets: Buckets) -> None:
         """Take the rows of a record batch, each with its bucket."""
         for begin in range(0, len(buckets), SORTED_ROWS):
             order, ends = _by_bucket(buckets[begin : begin + SORTED_ROWS], self.buckets)
@@ -149,10 +156,11 @@ class BucketFile:
         for bucket in range(chunk.buckets):
             self._writer.write_batch(join(chunk.rows(bucket) or [self._nothing]))
 
-    def close(self) -> None:
-        """Write the footer; the stream stays open."""
+    def close(self) -> BucketReader:
+        """Write the footer, and return what reads the buckets; the stream stays open."""
         self._writer.close()
         self._stream.flush()
+        return BucketReader(self._stream)
 
 
 class BucketReader:
@@ -188,10 +196,9 @@ def shuffle_rows(
     """
     with ExitStack() as stack:
         buckets, sizes = ByteBuckets(bits), np.zeros(BUCKETS, dtype=np.int64)
-        few: list[tuple[Any, IntArray]] = []
+        few: list[tuple[Any, Buckets]] = []
         held, count = SortedRows(), 0
         file: BucketFile | None = None
-        stream: Any = None
         for rows in batches:
             few.append((rows, buckets.draw(rows.num_rows)))
             count += rows.num_rows
@@ -201,27 +208,24 @@ def shuffle_rows(
             while few:
                 held.add(*few.pop(0))
             if held.size >= MAX_CHUNK_BYTES:
-                if file is None:
-                    stream = stack.enter_context(tempfile.TemporaryFile(dir=folder))
-                    file = BucketFile(stream, rows.schema)
+                file = file or BucketFile(
+                    stack.enter_context(tempfile.TemporaryFile(dir=folder)), rows.schema
+                )
                 file.add(held)
                 held = SortedRows()
         if few:
             yield _shuffle_few(few, bits)
             return
-        reader = None
-        if file is not None:
-            file.close()
-            reader = BucketReader(stream)
+        reader = None if file is None else file.close()
         for bucket, size in enumerate(sizes.tolist()):
-            pieces = [*(reader.pieces(bucket) if reader is not None else ()), *held.rows(bucket)]
+            pieces = [*(reader.pieces(bucket) if reader else ()), *held.rows(bucket)]
             if size > MAX_BUCKET_BYTES:
                 yield from shuffle_rows(pieces, bits, folder)
             elif pieces:
                 yield permute_rows(pieces, bits)
 
 
-def _shuffle_few(held: Sequence[tuple[Any, IntArray]], bits: RandomBits) -> Any:
+def _shuffle_few(held: Sequence[tuple[Any, Buckets]], bits: RandomBits) -> Any:
     """Return rows, each batch with their buckets, all at once in the order that `shuffle_rows` gives them."""
     order, ends = _by_bucket(np.concatenate([buckets for _, buckets in held]), BUCKETS)
     parts = [
@@ -236,23 +240,6 @@ def permute_rows(batches: Sequence[Any], bits: RandomBits) -> Any:
     """Return the rows of record batches, one or more, as one in a uniformly random order."""
     rows = join(batches)
     return gather_rows(rows, random_permutation(rows.num_rows, bits))
-
-
-def _sort_by_bucket(held: Iterable[Bucketed], count: int) -> Iterator[tuple[Any, list[int]]]:
-    """Yield rows sorted by their buckets, so many at a time, with where each bucket ends after 0."""
-    for rows, buckets in held:
-        for begin in range(0, len(buckets), SORTED_ROWS):
-            order, ends = _by_bucket(buckets[begin : begin + SORTED_ROWS], count)
-            yield gather_rows(rows.slice(begin, len(order)), order), ends.tolist()
-
-
-def _of_bucket(pieces: Iterable[tuple[Any, list[int]]], bucket: int) -> list[Any]:
-    """The rows of a bucket, where it has some."""
-    return [
-        rows.slice(ends[bucket], ends[bucket + 1] - ends[bucket])
-        for rows, ends in pieces
-        if ends[bucket] < ends[bucket + 1]
-    ]
 
 
 def copy_rows(batches: Iterable[Any]) -> Iterator[Any]:
@@ -308,8 +295,10 @@ def join(batches: Sequence[Any]) -> Any:
     return batches[0] if len(batches) == 1 else pyarrow.concat_batches(batches)
 
 
-def _by_bucket(buckets: IntArray, count: int) -> tuple[IntArray, IntArray]:
-    """The places of rows sorted by their buckets, in order within each, and where each bucket ends after 0."""
+def _by_bucket(buckets: Buckets, count: int) -> tuple[IntArray, IntArray]:
+    """The places of rows sorted by their buckets, in order within each, and where each bucket ends after
+    0.
+    """
     ends = np.append(0, np.cumsum(np.bincount(buckets, minlength=count)))
     return np.argsort(buckets, kind="stable"), ends
 

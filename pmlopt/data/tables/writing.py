@@ -1,8 +1,8 @@
 """Sinks: what the columns of a table's batches are written to, as CSV or Parquet, through Arrow.
 
-A sink makes rows of the columns of a batch (`rows`), which are then put into their order (`write_rows`), and takes
-rows (`write`). Rows are Arrow record batches that hold their own cells and nothing else: lines of text for CSV, and
-columns of plain types for the others.
+A sink makes rows of the columns of a batch (`rows`), which are then put into their order (`write_rows`), and
+takes rows (`write`). Rows are Arrow record batches that hold their own cells and nothing else: lines of text
+for CSV, and columns of plain types for the others.
 """
 
 from __future__ import annotations
@@ -180,16 +180,26 @@ def _compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
         return
     import pyarrow
 
-    inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(_Kept(stream), mode="w"), codec)
-    yield inner
-    inner.close()
+    kept = _Kept(stream)
+    inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept, mode="w"), codec)
+    try:
+        yield inner
+    except BaseException:
+        kept.discards = True  # the codec would write its end to a file that is gone
+        raise
+    finally:
+        inner.close()
 
 
 class _Kept(io.RawIOBase):
-    """A stream that stays open when whoever writes to it is done."""
+    """A stream that stays open when whoever writes to it is done.
+
+    Attributes:
+        discards: whether what is written goes nowhere.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+        self._stream, self.discards = stream, False
 
     def writable(self) -> bool:
         """It is."""
@@ -197,7 +207,7 @@ class _Kept(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Hand on what is written."""
-        return self._stream.write(data)
+        return len(data) if self.discards else self._stream.write(data)
 
 
 Cells: TypeAlias = Any
