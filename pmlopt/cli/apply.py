@@ -130,7 +130,7 @@ def apply(
     mechanism has it.
 
     DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): the rows go to
-    as many files in OUTPUT, by --workers side by side; with --keep-order each file has its name and place.
+    files of the same names in OUTPUT, by --workers side by side, each to a random one unless --keep-order.
     After an interruption the same command goes on where it stopped. The summary is applied.json there: rows,
     digests, and the levels.
     """

@@ -204,8 +204,8 @@ def apply_folder(
 ) -> tuple[Applied, dict[str, FinishedFile]]:
     """Release the rows of the files of a folder into the files of another folder.
 
-    The rows have a uniformly random order over all files, which are `part-00000.parquet` and so on: neither
-    the name nor the size of a file depends on where its rows were. Where folders are named by a column,
+    The rows have a uniformly random order over all files: these have the names and places of the files of the
+    data, which say nothing of the rows in them, nor do their sizes. Where folders are named by a column,
     which is kept then, the order is random over the files of each of its values.
 
     The draws of a file are a function of a key that this call makes and of the file, so that a task that an
@@ -397,11 +397,10 @@ def _write_parts(
 ) -> dict[str, FinishedFile]:
     """Write the drawn rows of each group of files into as many files; one without rows is left out."""
     tasks = {}
-    for folder, names in groups.items():
-        (whole / folder).mkdir(parents=True, exist_ok=True)
+    for names in groups.values():
         group = [(sources[name], draft.whole / name) for name in names]
-        for bucket in range(_count_parts(names)):
-            name = (Path(folder) / f"part-{bucket:05d}.parquet").as_posix()
+        for bucket, name in enumerate(names[: _count_parts(names)]):
+            (whole / name).parent.mkdir(parents=True, exist_ok=True)
             tasks[name] = (group, whole / name, name, bucket)
     done = dict(_run(work.write_part, tasks, executor))
     shown = {name: one for name, one in sorted(done.items()) if one.rows} or dict(list(done.items())[:1])

@@ -81,7 +81,7 @@ def test_rows_are_in_a_random_order_over_all_files_of_what_is_in_clear(data: Pat
     out = tmp_path / "out"
     applied, finished = apply_folder(FolderTable(data), [FLIP], out, about={})
     assert (applied.rows, applied.dropped, applied.kept) == (3 * ROWS, 0, ["id", "year"])
-    names = ["year=2019/part-00000.parquet", "year=2019/part-00001.parquet", "year=2020/part-00000.parquet"]
+    names = ["year=2019/a.parquet", "year=2019/b.parquet", "year=2020/a.parquet"]
     assert list(finished) == names
     assert sorted(files_of(out)) == [SUMMARY, *names]
     assert json.loads((out / SUMMARY).read_text())["order"] == "random"
@@ -190,13 +190,13 @@ class Retrying(Executor):
     """Runs each task 5 times, as if its worker had been lost 4 times just before it answered."""
 
     def __init__(self) -> None:
-        self.drawn: dict[str, set[bytes]] = {}
+        self.drawn: dict[tuple[str, int], set[bytes]] = {}
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
         for _ in range(5):
             answer = fn(*args, **kwargs)
-            self.drawn.setdefault(args[2], set()).add(args[1].read_bytes())
+            self.drawn.setdefault((args[2], len(args)), set()).add(args[1].read_bytes())
         done.set_result(answer)
         return done
 
@@ -207,7 +207,7 @@ def test_a_task_that_is_tried_again_leaves_no_second_draw(data: Path, tmp_path: 
     assert all(len(contents) == 1 for contents in retrying.drawn.values())
     assert len(retrying.drawn) == 6  # each file of the data, and each that is released
     for name, content in files_of(tmp_path / "out").items():
-        assert retrying.drawn[name] == {content}
+        assert retrying.drawn[name, 4] == {content}
 
 
 def test_files_with_the_same_letters_share_no_draws(tmp_path: Path) -> None:
@@ -234,7 +234,7 @@ def test_a_released_folder_is_checked_from_itself(data: Path, tmp_path: Path) ->
     # a matrix that nobody designed proves nothing by itself, and what `year` tells needs the data
     assert [name for name, holds in claims.items() if not holds] == ["mechanisms/smokes.json", "in clear"]
     assert [claims["mechanisms/smokes.json"], claims["in clear"]] == [None, None]
-    changed = out / "released" / "year=2019" / "part-00000.parquet"
+    changed = out / "released" / "year=2019" / "a.parquet"
     write(changed, smokes=["no"] * ROWS)
     assert check(out).holds is False
     changed.unlink()
@@ -248,7 +248,7 @@ def test_the_command_has_workers_and_says_what_it_did(data: Path, tmp_path: Path
     assert f"{3 * ROWS} rows written" in run(*words, out, "--workers", 2)
     told = json.loads((out / SUMMARY).read_text())
     assert (told["rows"], told["kept"]) == (3 * ROWS, ["year"])
-    assert sorted(rows_of(out / "year=2020" / "part-00000.parquet")["smokes"]) == (
+    assert sorted(rows_of(out / "year=2020" / "a.parquet")["smokes"]) == (
         ["no"] * (ROWS // 3) + ["yes"] * (ROWS - ROWS // 3)
     )
     assert "without --assess" in run(*words, tmp_path / "other", "--assess", code=2)
