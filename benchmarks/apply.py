@@ -118,7 +118,7 @@ def race(rows: int, repeats: int, out: Path | None) -> None:
                 "-o",
                 target,
             ]
-            ours += ["--keep", "id,region,age"]
+            ours += ["--keep", "id", "--keep", "region", "--keep", "age"]
             plain = [sys.executable, "plain.py", source, target, "rule.npy"]
             found = [(measured(plain, folder), measured(ours, folder)) for _ in range(repeats)]
             scripts, own = ([tuple(map(float, np.median(runs, axis=0)))] for runs in zip(*found, strict=True))

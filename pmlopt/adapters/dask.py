@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.sampling.categorical import KeyedBits
 from pmlopt.data.tables.reading import to_arrow
 from pmlopt.errors import InputError, MissingExtraError
 from pmlopt.releases.batches import BatchRelease, ColumnsAtWork
@@ -28,11 +29,14 @@ def release(
     *,
     keep: Sequence[str] = (),
     drop_missing: bool = False,
+    keep_order: bool = False,
     seed: int | None = None,
 ) -> Any:
     """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
 
-    The draws are a function of a key that this call makes and of the partition: a partition that is computed
+    The rows have a uniformly random order over all partitions, and the frame holds their cells and nothing
+    else: categories become values. The draws and the order are a function of a key that this call makes and
+        of the partition: a partition that is computed
     again, after a worker was lost or for another reader, draws what it drew before. The key is in the graph
     of tasks, which is as secret as the data. Indices are not kept. Columns that stay keep their types and
     every digit.
@@ -42,6 +46,7 @@ def release(
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs.
         keep: other columns that stay, in clear.
         drop_missing: leave out rows with a missing cell that is no input.
+        keep_order: leave each row in its partition and place, which may reveal what the data are sorted by.
         seed: for tests alone; None takes the key from the operating system.
 
     Raises:
@@ -54,21 +59,28 @@ def release(
         >>> flip = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
         >>> people = pandas.DataFrame({"smokes": ["no", "yes", "yes"], "name": ["Ann", "Bo", "Cy"]})
         >>> released = release(dask.dataframe.from_pandas(people, npartitions=2), {"smokes": flip})
-        >>> released.compute().to_dict("list")
-        {'smokes': ['yes', 'no', 'no']}
+        >>> sorted(released.compute()["smokes"])
+        ['no', 'no', 'yes']
     """
     kernel = BatchRelease.of(mechanisms, keep=keep, drop_missing=drop_missing).keyed(seed)
-    meta, drawn = _drawn(frame._meta, kernel, -1), dask.delayed(_drawn)
+    order = None if keep_order else "-".join(["order", *map(str, frame.columns)])  # no column's name
+    drawn = dask.delayed(_drawn)
     # the number goes with the task: Dask renumbers partitions where only some are computed
-    parts = [drawn(part, kernel, number) for number, part in enumerate(frame.to_delayed())]
-    return dask.dataframe.from_delayed(parts, meta=meta)
+    parts = [drawn(part, kernel, number, order) for number, part in enumerate(frame.to_delayed())]
+    made = dask.dataframe.from_delayed(parts, meta=_drawn(frame._meta, kernel, -1, order))
+    if order is None:
+        return made
+    meta = _drawn(frame._meta, kernel, -1, None)
+    return made.shuffle(on=order).map_partitions(_sorted_by, order, meta=meta)
 
 
-def _drawn(part: Any, kernel: BatchRelease, number: int) -> Any:
-    """A partition of pandas, released.
+def _drawn(part: Any, kernel: BatchRelease, number: int, order: str | None) -> Any:
+    """A partition of pandas, released; with a column of random words, by which its rows will be ordered.
 
-    Columns that stay never pass through Arrow, where nullable types lose digits: the number of each row does,
-    and the rows that stay are taken from the partition.
+    A word chooses the partition of its row, and its place there. Words do not depend on rows, so every order
+    is equally likely as long as no two are equal, which among n rows happens with a probability below `n^2 /
+    2^64`. Columns that stay never pass through Arrow, where nullable types lose digits: the number of each
+    row does, and the rows that stay are built anew from the cells of the partition.
     """
     columns = list(part.columns)
     check_text_names(columns)
@@ -81,13 +93,34 @@ def _drawn(part: Any, kernel: BatchRelease, number: int) -> Any:
     )
     released = replace(kernel, keep=(numbered,))(rows, number)
     kept = released.column(numbered).to_numpy()
-    made = {
-        one.name: part[one.name].iloc[kept].reset_index(drop=True)
+    made = pandas.DataFrame({
+        one.name: _cells(part[one.name].iloc[kept].reset_index(drop=True))
         if one.place is not None
         else released.column(one.name).to_pandas()
         for one in work.columns
-    }
-    return pandas.DataFrame(made)
+    })  # fmt: skip
+    if order is None:
+        return made
+    words = KeyedBits(kernel.key or b"", "order", number).words(len(made))
+    return made.assign(**{order: words.view(np.int64)})
+
+
+def _cells(column: Any) -> Any:
+    """A column with its cells and nothing else: no category that no cell has, and no value below a null."""
+    kind = column.dtype
+    if isinstance(kind, pandas.CategoricalDtype):
+        values = kind.categories.dtype
+        whole = getattr(values, "kind", "O") in "iub"  # a missing cell has no such number
+        return column.astype(object if whole and column.isna().any() else values)
+    if getattr(kind, "numpy_dtype", None) is not None and column.isna().any():
+        missing = column.isna()
+        return column.fillna(kind.type(0)).mask(missing)
+    return column
+
+
+def _sorted_by(part: Any, name: str) -> Any:
+    """The rows of a partition sorted by a column, without it and without an index."""
+    return part.sort_values(name).drop(columns=name).reset_index(drop=True)
 
 
 def check_text_names(columns: Sequence[Any]) -> None:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pyarrow
 
 from pmlopt.data.mechanism import MechanismLike
+from pmlopt.data.sampling.categorical import KeyedBits
+from pmlopt.data.tables.reading import to_arrow
 from pmlopt.errors import MissingExtraError
 from pmlopt.releases.batches import BatchRelease
 
@@ -18,11 +21,16 @@ def release(
     *,
     keep: Sequence[str] = (),
     drop_missing: bool = False,
+    keep_order: bool = False,
     seed: int | None = None,
 ) -> Any:
     """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
 
-    The draws are a function of a key that this call makes, of the partition, and of the batch in it and its
+    The rows have a random order over all partitions: they are sorted by random words of 64 bits, so that
+        every
+    order is equally likely as long as no two are equal, which among n rows happens with a probability below
+    `n^2 / 2^65`. The draws and the words are a function of a key that this call makes, of the partition, and
+    of the batch in it and its
     letters: a task that is tried again draws what it drew before, and so does another action on the same
     partitions. The key goes to the workers with the task, and is as secret as the data.
 
@@ -31,6 +39,7 @@ def release(
         mechanisms: by column, or by the tuple of columns whose tuples of values are the inputs.
         keep: other columns that stay, in clear.
         drop_missing: leave out rows with a missing cell that is no input.
+        keep_order: leave each row in its partition and place, which may reveal what the data are sorted by.
         seed: for tests alone; None takes the key from the operating system.
 
     Raises:
@@ -46,7 +55,17 @@ def release(
         for number, batch in enumerate(batches):
             yield kernel(batch, part, number)
 
-    return frame.mapInArrow(released, types.from_arrow_schema(whole))
+    def with_words(batches: Iterator[Any]) -> Iterator[Any]:
+        part = _partition()
+        for number, batch in enumerate(released(batches)):
+            words = KeyedBits(kernel.key or b"", "order", part, number).words(batch.num_rows)
+            yield batch.append_column(order, to_arrow(words.view(np.int64)))
+
+    if keep_order:
+        return frame.mapInArrow(released, types.from_arrow_schema(whole))
+    order = "-".join(["order", *whole.names])  # no column's name
+    columns = types.from_arrow_schema(whole.append(pyarrow.field(order, pyarrow.int64())))
+    return frame.mapInArrow(with_words, columns).orderBy(f"`{order.replace('`', '``')}`").drop(order)
 
 
 def column(mechanism: MechanismLike, seed: int | None = None) -> Any:

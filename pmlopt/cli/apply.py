@@ -11,7 +11,18 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import numpy as np
 
-from pmlopt.cli.asked import Beside, DataOptions, MissingCells, Seed, Who, Workers, row_progress, warn_of_seed
+from pmlopt.cli.asked import (
+    Beside,
+    DataOptions,
+    KeepOrder,
+    MissingCells,
+    Seed,
+    Who,
+    Workers,
+    row_progress,
+    warn_of_order,
+    warn_of_seed,
+)
 from pmlopt.cli.ledger import say_finished, say_recorded
 from pmlopt.cli.options import (
     CLAIM_FAILS,
@@ -119,19 +130,22 @@ def apply(
         bool, Opt("Print what each column that stays in clear tells of the secret, by DATA.")
     ] = False,
     missing: MissingCells = "refuse",
+    keep_order: KeepOrder = False,
     seed: Seed = None,
 ) -> None:
     """Replace columns of DATA by outputs, row by row.
 
     Each cell becomes an output that MECHANISM draws for it. DATA (CSV, Parquet or Arrow) is read and written
-    in batches, and may be of any length. Other columns stay in clear, and may tell of the secret what the
+    in batches, and may be of any length. The rows are written in a random order, unless --keep-order. Other
+    columns stay in clear, and may tell of the secret what the
     mechanism does not: say with --keep, --drop or --drop-all which, and see with --assess what they add. A
     file that claims what is false of it is refused. A missing cell is the letter '' (empty text) where the
     mechanism has it.
 
-    DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): each becomes a
-    file of the same name and place in OUTPUT, by --workers side by side. After an interruption the same
-    command goes on where it stopped. The summary is applied.json there: rows, digests, and the levels.
+    DATA may be a folder of Parquet files, or a pattern for some ('2026-*.parquet' in quotes): the rows go to
+    files of the same names in OUTPUT, by --workers side by side, each to a random one unless --keep-order.
+    After an interruption the same command goes on where it stopped. The summary is applied.json there: rows,
+    digests, and the levels.
     """
     from pmlopt.data.symmetry.orbit_mechanism import holds_orbits
     from pmlopt.data.tables import FolderTable, is_folder
@@ -147,7 +161,8 @@ def apply(
             raise InputError(
                 "a mechanism by orbits releases one column: leave out --assess, --also and --ledger"
             )
-        apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed)
+        warn_of_order(keep_order)
+        apply_orbits(mechanism_file, data, form, columns[0], output, beside, seed, keep_order)
         return
     chosen = [(mechanism_file, tuple(columns)), *((file, (column,)) for file, column in also)]
     held = [trusted(file) for file, _ in chosen]
@@ -156,6 +171,7 @@ def apply(
         for one, (_, names) in zip(held, chosen, strict=True)
     ]
     warn_of_seed(seed)
+    warn_of_order(keep_order)
     dropping = missing == "drop"
     if is_folder(data):
         if assess or account != Account():
@@ -164,8 +180,8 @@ def apply(
         kept = beside.columns(folder.names, [name for one in releases for name in one.columns], data, False)
         with row_progress(folder) as progress, workers.executor() as executor:
             done, _ = apply_folder(
-                folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, executor=executor,
-                progress=progress, about=_about(chosen, held),
+                folder, releases, output, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
+                executor=executor, progress=progress, about=_about(chosen, held),
             )  # fmt: skip
         _say_done(done, data, output, held)
         return
@@ -187,8 +203,8 @@ def apply(
             progress(batch.size)
 
         done = apply_columns(
-            table, releases, target, keep=kept, drop_missing=dropping, seed=seed, watch=watch,
-            released=released, replace=False,
+            table, releases, target, keep=kept, drop_missing=dropping, seed=seed, keep_order=keep_order,
+            watch=watch, released=released, replace=False,
         )  # fmt: skip
     _say_done(done, data, output, held)
     if assess and kept and done.rows:
@@ -214,14 +230,23 @@ def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -
 
 
 def apply_orbits(
-    path: Path, data: Path, form: DataOptions, column: str, output: Path, beside: Beside, seed: int | None
+    path: Path,
+    data: Path,
+    form: DataOptions,
+    column: str,
+    output: Path,
+    beside: Beside,
+    seed: int | None,
+    keep_order: bool = False,
 ) -> None:
     """Replace a column of a data file by the outputs of a mechanism by orbits.
 
-    Its cells are all together one table of records, or a letter each.
+    Its cells are all together one table of records, or a letter each. The rows get a random order.
     """
+    from pmlopt.data.sampling.categorical import random_bits
     from pmlopt.data.symmetry import IIDPrior, OrbitMechanism
     from pmlopt.data.tables.reading import texts_in
+    from pmlopt.data.tables.row_order import shuffle_list
     from pmlopt.verification import trusted_mechanism
 
     with form.open(data) as table:
@@ -240,7 +265,10 @@ def apply_orbits(
     values = [labels[place] for place in places_of(letters, labels, "the column", InputError, text=True)]
     drawn = mechanism.sample([tuple(values)], seed)[0] if together else mechanism.sample(values, seed)
     cells[column] = [str(label) for label in drawn]
-    files.write_whole(output, files.csv_bytes([names, *zip(*cells.values(), strict=True)]))
+    rows = list(zip(*cells.values(), strict=True))
+    if not keep_order:
+        rows = shuffle_list(rows, random_bits(seed if seed is None else [seed, 0, 1]))
+    files.write_whole(output, files.csv_bytes([names, *rows]))
     say(f"{len(letters)} rows written to {output}")
 
 

@@ -109,6 +109,9 @@ Columns: TypeAlias = Annotated[tuple[str, ...], Opt(
 MissingCells: TypeAlias = Annotated[Missing, Opt(
     "What to do with a missing cell: refuse it, drop the row, or make it the letter '', empty text."
 )]  # fmt: skip
+KeepOrder: TypeAlias = Annotated[bool, Opt(
+    "Keep the order of the rows, which may reveal what DATA are sorted by; else it is random.", "--keep-order"
+)]  # fmt: skip
 Who: TypeAlias = Annotated[
     str | None, Opt("With --ledger: the column of DATA with the numbers of the people, from 0.")
 ]
@@ -249,6 +252,16 @@ def warn_of_seed(seed: int | None) -> None:
     if seed is not None:
         say(
             "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only", err=True
+        )
+
+
+def warn_of_order(keep_order: bool) -> None:
+    """Say what rows reveal that keep the order of the data."""
+    if keep_order:
+        say(
+            "warning: with --keep-order the rows keep the order of the data, and may reveal what these are "
+            "sorted by: the level of the mechanism does not count that",
+            err=True,
         )
 
 

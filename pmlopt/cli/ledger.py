@@ -171,7 +171,9 @@ def record_release(
     """Record in LEDGER what MECHANISM released, a column of DATA (CSV, Parquet or Arrow).
 
     A release that might break the total is refused, and so is one that is recorded already: the file stays
-    as it is. See `ledger check`, and `apply --ledger`, which records what it releases.
+    as it is. See `ledger check`, and `apply --ledger`, which records what it releases. Without --who the
+    rows of DATA are the people in order, as `apply --keep-order` writes them: in a random order they would
+    be others.
     """
     from pmlopt.data.mechanism import Mechanism
     from pmlopt.releases import Ledger
@@ -179,6 +181,12 @@ def record_release(
 
     mechanism = Mechanism.load(mechanism_file)
     released = form.texts(data, [*columns] if who is None else [*columns, who])
+    if who is None:
+        say(
+            f"warning: the rows of {data} are taken for the people in order, from 0: what apply and release "
+            "write without --keep-order has a random order; name the people by --who",
+            err=True,
+        )
     people = None if who is None else numbers_of_people(released.pop(), who)
     outcomes: list[Any] = released[0]
     labels: list[Label] = [str(output) for output in mechanism.outputs]  # as they read in one column
@@ -351,8 +359,11 @@ def release_states(
 ) -> None:
     """Release present states, and keep account in STREAMS.
 
-    What is printed, or written, is what may be published; the account is written first.
+    What is printed, or written, is what may be published; the account is written first. Of several people the
+    rows have a random order.
     """
+    from pmlopt.data.sampling.categorical import random_bits
+    from pmlopt.data.tables.row_order import shuffle_list
     from pmlopt.data.tables.writing import sink_of, write_table
 
     if (state is None) == (data is None) or (data is None) != (column is None and output is None):
@@ -373,6 +384,8 @@ def release_states(
         told = many.release({who: labels[place] for (who, _), place in zip(rows, places, strict=True)}, seed)
         level = many.level
     note_spent(f"{file} holds the release of {things(len(told), 'person', 'people')}")
+    if data is not None:  # of many people, whose order may reveal their states
+        told = dict(shuffle_list(list(told.items()), random_bits(seed if seed is None else [seed, 0, 1])))
     if output is not None:
         write_table(output, {person: list(told), str(column): list(told.values())})
     if as_json:

@@ -9,7 +9,17 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
-from pmlopt.cli.asked import Asked, DataOptions, MissingCells, Seed, Who, Workers, warn_of_seed
+from pmlopt.cli.asked import (
+    Asked,
+    DataOptions,
+    KeepOrder,
+    MissingCells,
+    Seed,
+    Who,
+    Workers,
+    warn_of_order,
+    warn_of_seed,
+)
 from pmlopt.cli.options import (
     CLAIM_FAILS,
     NOT_SOLVED,
@@ -108,6 +118,7 @@ def release_command(
     dry_run: Annotated[bool, Opt("Say what the release would tell, and write nothing.")] = False,
     seed: Seed = None,
     missing: MissingCells = "refuse",
+    keep_order: KeepOrder = False,
     as_json: Json = False,
 ) -> None:
     """Release columns of DATA, with a report to sign.
@@ -115,9 +126,9 @@ def release_command(
     DATA is a CSV, Parquet or Arrow file, or a folder of Parquet files, which --workers release side by side.
     Every column is named once: as released, by --keep or by --drop, or --drop-all drops the rest. Before
     anything is drawn it is said what each outcome tells, and what all releases leak together. Then the folder
-    is made, whole or not at all: the released file, the mechanisms with their certificates, a report to sign,
-    and release.json, with counts of people rounded unless --exact-counts is given. Exits with 1, and
-    writes nothing, when --total would be exceeded.
+    is made, whole or not at all: the released file, its rows in a random order, the mechanisms with their
+    certificates, a report to sign, and release.json, with counts of people rounded unless --exact-counts is
+    given. Exits with 1, and writes nothing, when --total would be exceeded.
     """
     from pmlopt.core.records import plain
     from pmlopt.publishing import read_plan, release, write_release
@@ -136,6 +147,7 @@ def release_command(
     if output is not None and _was_interrupted(ledger, output):
         return
     warn_of_seed(seed)
+    warn_of_order(keep_order)
     law = None if plan.law is None else plan.folder / plan.law
     with status("designing", as_json):
         digests = DataDigests.of(data, law)
@@ -143,7 +155,7 @@ def release_command(
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
             law=law, ledger=ledger, who=plan.who, issuer=plan.issuer, exact_counts=plan.exact_counts,
-            drop_missing=missing == "drop", form=form.form,
+            drop_missing=missing == "drop", keep_order=keep_order, form=form.form,
         )  # fmt: skip
         if replace(draft.digests, rows="") != digests:
             raise InputError("the data were changed since the mechanisms were designed for them: start again")

@@ -35,6 +35,7 @@ from pmlopt.publishing.folder import (
     digests_of,
     joint_levels,
 )
+from pmlopt.publishing.order import order_claim
 from pmlopt.publishing.page import pages
 from pmlopt.publishing.signing import is_date
 from pmlopt.publishing.stated_law import max_changes, rounding_step, share_distance
@@ -242,8 +243,9 @@ def check(folder: str | os.PathLike[str]) -> Verdict:
 
     The digest of each file, and that there are no others; the certificate of each mechanism; the levels
     alone, with all others, and together, from the matrices and the joint law; the report; the columns and
-    labels of the released file; and by two tests (`fit_of_release`) whether its rows can have come from the
-    mechanisms. The joint law is the releaser's word, and so is what columns in clear tell.
+    labels of the released file; by two tests (`fit_of_release`) whether its rows can have come from the
+    mechanisms; and whether they look sorted (`order`), which is a warning and fails no claim. The joint law
+    is the releaser's word, and so is what columns in clear tell.
 
     Args:
         folder: that `release` made.
@@ -461,7 +463,8 @@ def _file(
     if data is None:
         yield Claim("columns", False, BYTES, f"{described.data!r:.80} is missing")
         return
-    with open_table(data, CsvForm(described.delimiter, "utf-8")) as table:
+    form = CsvForm(described.delimiter, "utf-8")
+    with open_table(data, form) as table:
         told = sorted([*written, *described.kept])
         extra = sorted(set(table.names) ^ set(told)) or (table.names if sorted(table.names) != told else [])
         text = (
@@ -486,6 +489,7 @@ def _file(
         distance=distance,
     )
     yield from fit_claims(fit, described.same_people)
+    yield order_claim(data, form, described, written)
 
 
 def _rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:

@@ -8,7 +8,7 @@ import stat
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Literal, TypeAlias
 
 import numpy as np
 
@@ -37,6 +37,8 @@ RELEASED = "released"
 REPORTS = ("report.html", "report.md")
 SYSTEM = "the operating system"
 """Where draws come from that are no test."""
+RANDOM_ORDER, IN_ORDER = "random", "that of the data"
+"""The order of the released rows."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +93,7 @@ class ReleaseFile:
         rows: how many it has.
         left_out: rows of the data that are not in it, for a missing cell.
         random: where the draws come from: the operating system, or a seed, which is for tests only.
+        order: of the released rows: random, or that of the data.
         parts: the mechanisms.
         together: the level of all parts about the tuple of all letters, in nats.
         total: the largest that was allowed; None where nothing was said.
@@ -113,6 +116,7 @@ class ReleaseFile:
     rows: People
     left_out: Annotated[int, Range(0, MOST_PEOPLE)]
     random: str
+    order: Literal[RANDOM_ORDER, IN_ORDER]  # type: ignore[valid-type]
     parts: tuple[Part, ...]
     together: float
     total: float | None

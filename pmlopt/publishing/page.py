@@ -15,7 +15,14 @@ from pmlopt.measures.estimable import LARGEST_RANKED, estimable
 from pmlopt.measures.outcomes import MOST_TOLD, outcome_warnings, what_outcomes_tell
 from pmlopt.programs.reports.pages import TOLD, Section, page
 from pmlopt.programs.result import Result
-from pmlopt.publishing.folder import DESCRIPTION, SYSTEM, ReleaseFile, occurring
+from pmlopt.publishing.folder import (
+    DESCRIPTION,
+    IN_ORDER,
+    RANDOM_ORDER,
+    SYSTEM,
+    ReleaseFile,
+    occurring,
+)
 from pmlopt.publishing.signing import facts, signature
 from pmlopt.releases.attributes import through
 
@@ -68,6 +75,8 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
     if len(mechanisms) > 1 and (found := _left_alone(people, [one.matrix for one in mechanisms], names)):
         yield Section("", found, kind="warning")
     yield from _in_clear(described, int(people.sum()))
+    if described.order == IN_ORDER:
+        yield Section("", [KEPT_ORDER], kind="warning")
 
 
 def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequence[str]) -> tuple[str, ...]:
@@ -147,6 +156,7 @@ def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tu
         Section("", [
             f"{described.rows:,} rows of {described.data}, drawn row by row; the random numbers came from "
             f"{described.random}.{seed}{left if described.left_out else ''}"
+            f"{ORDER if described.order == RANDOM_ORDER else ''}"
         ]),
         *sections(described, made),
         Section("What is not promised", NOT_PROMISED),
@@ -160,6 +170,14 @@ def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tu
     ]  # fmt: skip
     return page(title, found, ".html"), page(title, found, ".md")
 
+
+ORDER = " The rows are in a uniformly random order."
+KEPT_ORDER = (
+    "The rows keep the order of the data. Whoever knows or guesses what the data are sorted by, or who is in "
+    "which row, learns from the place of a row what no level here counts: of data that are sorted by a "
+    "released column, as a rule nearly all of it."
+)
+"""What is said of the order of rows."""
 
 NOT_PROMISED = (
     "Other releases about the same people: what they tell is not counted here. Keep a ledger.",

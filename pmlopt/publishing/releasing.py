@@ -37,7 +37,9 @@ from pmlopt.errors import InputError, PrivacyError
 from pmlopt.programs.result import Result
 from pmlopt.publishing.folder import (
     FORMAT,
+    IN_ORDER,
     MECHANISMS,
+    RANDOM_ORDER,
     RELEASED,
     REPORTS,
     SYSTEM,
@@ -169,6 +171,7 @@ def release(
     ledger: str | os.PathLike[str] | None = None,
     who: str | None = None,
     drop_missing: bool = False,
+    keep_order: bool = False,
     seed: int | None = None,
     title: str = "",
     issuer: str = "",
@@ -200,6 +203,8 @@ def release(
             allow the release, which is recorded there and published together, or neither.
         who: the column with the numbers of its people, from 0; None where the rows are all, in order.
         drop_missing: leave out rows with a missing cell that is no input.
+        keep_order: leave the rows in the order of the data, which may reveal what these are sorted by: no
+            level counts that. They are written in a uniformly random order otherwise.
         seed: for tests alone.
         title: of the report.
         issuer: who answers for the release, named in the report.
@@ -259,7 +264,7 @@ def release(
     parts = zip(releases, file_names(releases), levels.alone, levels.each, strict=True)
     planned = ReleaseFile(
         format=FORMAT, title=title, version=__version__, data=f"{RELEASED}.csv", delimiter=",",
-        rows=int(of_data.sum()), left_out=0, random=SYSTEM,
+        rows=int(of_data.sum()), left_out=0, random=SYSTEM, order=IN_ORDER if keep_order else RANDOM_ORDER,
         parts=tuple(Part(one.columns, f"{MECHANISMS}/{file}.json", *own) for one, file, *own in parts),
         together=levels.together, total=largest, kept=tuple(keep), dropped=tuple(drop),
         in_clear=clear.told(matrices, None if exact_counts else of_data),
@@ -315,6 +320,7 @@ def write_release(
             draws = None if book is None else RecordedDraws(draft.releases, table, draft.who)
             known: dict[str, str] = {}
             how: dict[str, Any] = {"keep": planned.kept, "drop_missing": draft.drop_missing, "seed": seed}
+            how["keep_order"] = planned.order == IN_ORDER
             if isinstance(table, FolderTable):
                 if draws is not None:
                     raise InputError("a ledger records the rows of one file: release the folder without it")

@@ -1,22 +1,26 @@
-"""Mechanisms applied to the files of a folder, side by side, resumed after an interruption."""
+"""Mechanisms applied to a table, and to the files of a folder side by side, resumed after an interruption."""
 
 from __future__ import annotations
 
 import hashlib
+import io
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray
 from pmlopt.core.drafts import publish_new
 from pmlopt.core.failures import is_worker_lost
-from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, new_key, random_bits
+from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, SystemBits, new_key, random_bits
 from pmlopt.data.tables.reading import Batch, FolderTable, Table, open_table
-from pmlopt.data.tables.writing import open_sink
+from pmlopt.data.tables.row_order import MAX_CHUNK_BYTES, BucketFile, BucketReader, SortedRows, spill_folder
+from pmlopt.data.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, write_rows
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
 from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
@@ -46,10 +50,14 @@ def apply_columns(
     drop_missing: bool = False,
     seed: int | Sequence[RandomBits] | None = None,
     replace: bool = True,
+    keep_order: bool = False,
     watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
     released: Callable[[Batch, Sequence[IntArray]], None] | None = None,
 ) -> Applied:
     """Replace columns of a table by what mechanisms release of them, each row drawn by itself, exactly.
+
+    The file holds the rows that are written and nothing else of the table: its categories, metadata, and row
+    groups are those of these rows.
 
     Args:
         table: that is read.
@@ -58,8 +66,10 @@ def apply_columns(
         keep: the other columns that stay, in clear; None for all.
         drop_missing: leave out rows with a missing cell that is no input.
         seed: for a result that can be repeated, in tests; None draws from the operating system. Or the bits
-            of each mechanism.
+            of each mechanism, and then those for the order of the rows.
         replace: whether a file is replaced that another process puts there meanwhile.
+        keep_order: write the rows in the order of the table, which may reveal what the table is sorted by: no
+            level counts that. They have a uniformly random order otherwise.
         watch: is called with each batch before it is written, and with (size,) the row of each mechanism's
             matrix for each of its rows, -1 where the row is left out.
         released: is called with each batch and the outputs that each mechanism drew, by their places,
@@ -70,25 +80,61 @@ def apply_columns(
         MechanismError: a cell is no input of its mechanism.
         FileFormatError: the file cannot be written.
     """
-    work = _at_work(table, releases, keep, drop_missing)
-    if isinstance(seed, Sequence):
-        bits = list(seed)
-    else:  # of its own for each mechanism, so that a seed draws the same from batches of any length
-        bits = [random_bits(seed if seed is None or k == 0 else [seed, k]) for k in range(len(releases))]
-    applied = Applied(kept=[column.name for column in work.columns if column.place is not None])
-    with open_sink(target, work.columns, table, replace=replace) as sink:
-        for batch in table.batches():
-            codes = work.codes(batch)
-            if watch is not None:
-                watch(batch, codes)
-            kept, drawn = work.drawn(codes, bits)
-            if released is not None:
-                released(batch, drawn)
-            sink.write(work.written(batch, kept, drawn, typed=sink.typed))
+    *bits, order = _bits_of(seed, len(releases))
+    draws = _RowDraws(table, releases, keep, drop_missing, bits, watch, released)
+    with open_sink(target, draws.work.columns, table, replace=replace) as sink:
+        write_rows(sink, draws.rows(sink), None if keep_order else order, spill_folder(target))
+    return draws.applied
+
+
+class _RowDraws:
+    """The rows that are released of a table, batch by batch, in its order.
+
+    Attributes:
+        table: that is read.
+        work: the mechanisms at work.
+        applied: what became of the rows so far.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        releases: Sequence[ColumnRelease],
+        keep: Sequence[str] | None,
+        drop_missing: bool,
+        bits: Sequence[RandomBits],
+        watch: Callable[[Batch, Sequence[IntArray]], None] | None = None,
+        released: Callable[[Batch, Sequence[IntArray]], None] | None = None,
+    ) -> None:
+        self.table, self._bits, self._watch, self._released = table, bits, watch, released
+        self.work = _at_work(table, releases, keep, drop_missing)
+        self.applied = Applied(kept=[one.name for one in self.work.columns if one.place is not None])
+
+    def rows(self, sink: CsvSink | TypedSink) -> Iterator[Any]:
+        """Draw for each batch, and yield its rows as the sink makes them."""
+        for batch in self.table.batches():
+            codes = self.work.codes(batch)
+            if self._watch is not None:
+                self._watch(batch, codes)
+            kept, drawn = self.work.drawn(codes, self._bits)
+            if self._released is not None:
+                self._released(batch, drawn)
             written = batch.size if kept is None else int(kept.sum())
-            applied.rows += written
-            applied.dropped += batch.size - written
-    return applied
+            self.applied.rows += written
+            self.applied.dropped += batch.size - written
+            yield sink.rows(self.work.written(batch, kept, drawn))
+
+
+def _bits_of(seed: int | Sequence[RandomBits] | None, count: int) -> list[RandomBits]:
+    """The bits of each mechanism, of its own so that a seed draws the same from batches of any length, and
+    those for the order of the rows.
+    """
+    if isinstance(seed, Sequence):
+        return list(seed)
+    if seed is None:
+        return [SystemBits()] * (count + 1)
+    own = [random_bits(seed if k == 0 else [seed, k]) for k in range(count)]
+    return [*own, random_bits([seed, 0, 1])]
 
 
 def input_codes(
@@ -121,6 +167,9 @@ def _at_work(
 SUMMARY = "applied.json"
 """What a released folder says of itself."""
 
+MAX_PARTS = 256
+"""Files that the rows of a folder are released into: each is made of a piece of every file of the data."""
+
 
 def apply_folder(
     table: FolderTable,
@@ -130,17 +179,22 @@ def apply_folder(
     keep: Sequence[str] | None = None,
     drop_missing: bool = False,
     seed: int | None = None,
+    keep_order: bool = False,
     executor: Executor | None = None,
     progress: Callable[[int], None] | None = None,
     about: Mapping[str, Any] | None = None,
     beside: str | os.PathLike[str] | None = None,
 ) -> tuple[Applied, dict[str, FinishedFile]]:
-    """Release each file of a folder into a file of the same name and place in another folder.
+    """Release the rows of the files of a folder into the files of another folder.
+
+    The rows have a uniformly random order over all files: these have the names and places of the files of the
+    data, which say nothing of the rows in them, nor do their sizes. Where folders are named by a column,
+    which is kept then, the order is random over the files of each of its values.
 
     The draws of a file are a function of a key that this call makes and of the file, so that a task that an
     executor tries again writes the same bytes. The folder is filled under another name beside its place, and
-    gets its own when it is whole. A journal there says which files are finished: the same call goes on
-    after an interruption, and draws those that are not finished under a new key. Nothing of these had a name.
+    gets its own when it is whole. A journal there says which files are drawn: the same call goes on
+    after an interruption, and draws those that are not under a new key. Nothing of these had a name.
 
     Args:
         table: the files.
@@ -149,8 +203,10 @@ def apply_folder(
         keep: the other columns that stay, in clear; None for all.
         drop_missing: leave out rows with a missing cell that is no input.
         seed: for tests alone; None takes the key from the operating system.
+        keep_order: write each file into one of the same name and place, the rows in their order. Names, sizes
+            and order may reveal what the data are sorted by: no level counts that.
         executor: what works on files side by side; None for one after the other.
-        progress: is called with the rows of each file that is finished.
+        progress: is called with the rows of each file that is drawn.
         about: what else the summary says, which is `applied.json` in the folder; None for no summary.
         beside: the path of a release that the folder becomes a part of: the draft is named after it, and the
             caller holds the lock on it; None where the folder is the release.
@@ -176,49 +232,106 @@ def apply_folder(
     stay = [name for name in kept if name not in table.partitions]
     sources = dict(zip((file.relative_to(table.folder).as_posix() for file in table.files), table.files,
                        strict=True))  # fmt: skip
-    work = _Work(tuple(releases), tuple(stay), drop_missing, new_key(seed))
+    groups = _groups(sources)
+    parts = None if keep_order else {
+        name: _count_parts(group) for group in groups.values() for name in group
+    }  # fmt: skip
+    work = _Work(tuple(releases), tuple(stay), drop_missing, new_key(seed), parts)
     identity = work.identity(sources, seed)
     with open_folder_draft(target, beside, identity, sources) as draft:
         for name, done in _finish(work, sources, draft, executor):
             draft.keep(name, done)
             if progress is not None:
                 progress(done.rows + done.dropped)
-        finished = dict(sorted(draft.finished.items()))
-        rows, dropped = (sum(getattr(one, what) for one in finished.values()) for what in ("rows", "dropped"))
+        rows, dropped = (
+            sum(getattr(one, what) for one in draft.finished.values()) for what in ("rows", "dropped")
+        )
+        whole, finished = draft.whole, dict(sorted(draft.finished.items()))
+        if not keep_order:
+            whole = draft.run / "parts"
+            finished = _write_parts(work, groups, sources, draft, whole, executor)
         if about is not None:
             told = {
                 **about, "random": "the operating system" if seed is None else "a seed, for tests only",
+                "order": "that of the data" if keep_order else "random",
                 "kept": kept, "rows": rows, "dropped": dropped,
                 "files": {name: one.published() for name, one in finished.items()},
             }  # fmt: skip
-            files.write_whole(draft.whole / SUMMARY, files.json_bytes(told))
+            files.write_whole(whole / SUMMARY, files.json_bytes(told))
         try:
-            publish_new(draft.whole, Path(target).absolute())
+            publish_new(whole, Path(target).absolute())
         except OSError as cause:
             raise FileFormatError(f"{target}: cannot be made: {files.reason_of(cause)}") from None
     return Applied(rows, dropped, kept), finished
 
 
+def _groups(sources: Mapping[str, Path]) -> dict[str, list[str]]:
+    """The names of files by the folders on the way to them that are named by columns, which are kept."""
+    groups: dict[str, list[str]] = {}
+    for name in sources:
+        named = "/".join(part for part in Path(name).parent.parts if "=" in part)
+        groups.setdefault(named, []).append(name)
+    return groups
+
+
+def _count_parts(group: Sequence[object]) -> int:
+    """How many files the rows of a group of files are released into."""
+    return min(len(group), MAX_PARTS)
+
+
 @dataclass(frozen=True)
 class _Work:
-    """What is done to each file; it goes to the processes that do it."""
+    """What is done to each file; it goes to the processes that do it.
+
+    Attributes:
+        parts: of how many released files the rows of each file are; None where each file is released into one
+            of its own, in its order.
+    """
 
     releases: tuple[ColumnRelease, ...]
     keep: tuple[str, ...]
     drop_missing: bool
     key: bytes
+    parts: Mapping[str, int] | None = None
 
     def __call__(self, source: Path, target: Path, name: str) -> FinishedFile:
         """Release one file; again, it writes the same bytes."""
         before = files.digest_of(source)
-        bits = [KeyedBits(self.key, name, before, number) for number in range(len(self.releases))]
+        *bits, order = [KeyedBits(self.key, name, before, number) for number in range(len(self.releases) + 1)]
         with open_table(source, may_be_empty=True) as table:
-            done = apply_columns(
-                table, self.releases, target, keep=self.keep, drop_missing=self.drop_missing, seed=bits
-            )
+            if self.parts is None:
+                done = apply_columns(
+                    table, self.releases, target, keep=self.keep, drop_missing=self.drop_missing,
+                    seed=[*bits, order], keep_order=True,
+                )  # fmt: skip
+            else:
+                draws = _RowDraws(table, self.releases, self.keep, self.drop_missing, bits)
+                done = _write_buckets(draws, target, self.parts[name], order)
         if files.digest_of(source) != before:
             raise InputError(f"{source}: was changed while it was released: start again")
         return FinishedFile(done.rows, done.dropped, files.digest_of(target), before)
+
+    def write_part(
+        self, group: Sequence[tuple[Path, Path]], target: Path, name: str, bucket: int
+    ) -> FinishedFile:
+        """Write the rows of a bucket of several drawn files in a random order; again, it writes the same
+        bytes.
+
+        Args:
+            group: the files of the data, each with the drawn one.
+            target: the file to write.
+            name: in the released folder.
+            bucket: of the rows of these files.
+        """
+        bits = KeyedBits(self.key, "part", name)
+        count = _count_parts(group)
+        pieces = (rows for _, path in group for rows in BucketReader(str(path), count).pieces(bucket))
+        with open_table(group[0][0], may_be_empty=True) as table:  # for its types
+            columns = _at_work(table, self.releases, self.keep, self.drop_missing).columns
+            with open_sink(target, columns, table) as sink:
+                written = _Counted(pieces)
+                write_rows(sink, written, bits, target.parent)
+        return FinishedFile(written.rows, 0, files.digest_of(target), "")
 
     def identity(self, sources: Mapping[str, Path], seed: int | None) -> dict[str, str]:
         """What tells this release apart from others; the key is none of it."""
@@ -227,8 +340,58 @@ class _Work:
             one = release.mechanism
             matrices.update(repr((release.columns, one.inputs, one.outputs)).encode() + one.matrix.tobytes())
         listed = [(name, (about := file.stat()).st_size, about.st_mtime_ns) for name, file in sources.items()]
-        told = repr((listed, self.keep, self.drop_missing, seed))
+        told = repr((listed, self.keep, self.drop_missing, seed, self.parts))
         return {"data": hashlib.sha256(told.encode()).hexdigest(), "mechanisms": matrices.hexdigest()}
+
+
+class _Counted:
+    """Record batches, and how many rows those that were read had."""
+
+    def __init__(self, batches: Iterable[Any]) -> None:
+        self._batches, self.rows = batches, 0
+
+    def __iter__(self) -> Iterator[Any]:
+        for batch in self._batches:
+            self.rows += batch.num_rows
+            yield batch
+
+
+def _write_buckets(draws: _RowDraws, target: Path, buckets: int, bits: RandomBits) -> Applied:
+    """Write the rows that are drawn of a file, each to a random one of some buckets."""
+    with files.whole_file(target) as stream:
+        sink = ParquetSink(io.BytesIO(), draws.work.columns, draws.table)  # makes rows, and writes none
+        file, held = BucketFile(stream, sink.plain), SortedRows(buckets)
+        for rows in draws.rows(sink):
+            bounds = np.full(rows.num_rows, buckets, dtype=np.uint64)
+            held.add(rows, bits.all_below(bounds).astype(np.int64))
+            if held.size >= MAX_CHUNK_BYTES:
+                file.add(held)
+                held = SortedRows(buckets)
+        file.add(held)
+        file.close()
+    return draws.applied
+
+
+def _write_parts(
+    work: _Work,
+    groups: Mapping[str, Sequence[str]],
+    sources: Mapping[str, Path],
+    draft: FolderDraft,
+    whole: Path,
+    executor: Executor | None,
+) -> dict[str, FinishedFile]:
+    """Write the drawn rows of each group of files into as many files; one without rows is left out."""
+    tasks = {}
+    for names in groups.values():
+        group = [(sources[name], draft.whole / name) for name in names]
+        for bucket, name in enumerate(names[: _count_parts(names)]):
+            (whole / name).parent.mkdir(parents=True, exist_ok=True)
+            tasks[name] = (group, whole / name, name, bucket)
+    done = dict(_run(work.write_part, tasks, executor))
+    shown = {name: one for name, one in sorted(done.items()) if one.rows} or dict(list(done.items())[:1])
+    for name in done.keys() - shown.keys():
+        (whole / name).unlink()
+    return shown
 
 
 def _finish(
@@ -240,12 +403,26 @@ def _finish(
         WorkerLostError: a worker was killed, or the executor ended.
     """
     left = {name: source for name, source in sources.items() if name not in draft.finished}
+    tasks = {name: (source, draft.run / name, name) for name, source in left.items()}
+    try:
+        yield from _run(work, tasks, executor)
+    except WorkerLostError as cause:
+        raise WorkerLostError(
+            f"{cause}: {len(draft.finished)} of {len(sources)} files are finished, and the same call goes on "
+            "after them; use fewer workers if memory ran out"
+        ) from cause
+
+
+def _run(
+    work: Callable[..., FinishedFile], tasks: Mapping[str, tuple[Any, ...]], executor: Executor | None
+) -> Iterator[tuple[str, FinishedFile]]:
+    """Do the work with the arguments of each task; each with what became of it, as it ends."""
     if executor is None:
-        for name, source in left.items():
-            yield name, work(source, draft.run / name, name)
+        for name, arguments in tasks.items():
+            yield name, work(*arguments)
         return
     futures: dict[Future[FinishedFile], str] = {
-        executor.submit(work, source, draft.run / name, name): name for name, source in left.items()
+        executor.submit(work, *arguments): name for name, arguments in tasks.items()
     }
     try:
         for future in as_completed(futures):
@@ -255,8 +432,6 @@ def _finish(
             future.cancel()
         if is_worker_lost(cause):
             raise WorkerLostError(
-                f"a worker was lost ({type(cause).__name__}), such as one that took more memory than there "
-                f"is: {len(draft.finished)} of {len(sources)} files are finished, and the same call goes on "
-                "after them; use fewer workers if memory ran out"
+                f"a worker was lost ({type(cause).__name__}), such as one that took more memory than there is"
             ) from cause
         raise

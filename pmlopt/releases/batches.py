@@ -13,9 +13,10 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, IntArray, Label, few, label_key
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.sampling.categorical import KeyedBits, RandomBits, RowSampler, SystemBits, new_key
+from pmlopt.data.tables.cells import gather, gather_all, plain_type
 from pmlopt.data.tables.counting import tuples_of, with_letter
-from pmlopt.data.tables.reading import Batch, column_place
-from pmlopt.data.tables.writing import OutputColumn, check_text, label_type, labelled
+from pmlopt.data.tables.reading import Batch, column_place, to_arrow
+from pmlopt.data.tables.writing import Cells, OutputColumn, check_text, label_type
 from pmlopt.errors import InputError, MechanismError
 
 
@@ -121,14 +122,15 @@ class ColumnsAtWork:
             for step, code, random in zip(self._steps, codes, bits, strict=True)
         ]
 
-    def written(
-        self, batch: Batch, kept: BoolArray | None, drawn: Sequence[IntArray], *, typed: bool
-    ) -> list[Any]:
-        """The arrays of `columns` for a batch; new ones are texts where they are not `typed`."""
+    def written(self, batch: Batch, kept: BoolArray | None, drawn: Sequence[IntArray]) -> list[Cells]:
+        """Return the cells of `columns` for a batch: the places of their labels for new ones."""
+        rows = None if kept is None else to_arrow(np.flatnonzero(kept))
         return [
-            batch.column(column.place, kept)
-            if column.place is not None
-            else labelled(column, drawn[number], typed=typed)
+            drawn[number]
+            if column.place is None
+            else batch.column(column.place)
+            if rows is None
+            else gather(batch.column(column.place), rows)
             for _, column, number in self._plan
         ]
 
@@ -136,6 +138,11 @@ class ColumnsAtWork:
 @dataclass(frozen=True)
 class BatchRelease:
     """Record batches in, record batches out: what an engine calls on its rows.
+
+    What comes out holds its own cells and nothing else: categories become values, and the metadata stay
+        behind.
+    The rows keep their order, which may reveal what the data are sorted by: put all rows of a release into a
+    random order before they are published, as `release` of Dask and Spark does.
 
     Each row is drawn by itself. Without a key the draws come from the operating system, anew in each call.
     With one they are a function of the key, of the place that the engine gives to the batch and of the
@@ -232,7 +239,11 @@ class BatchRelease:
             # of its own for each mechanism, so that two columns share none
             bits = [KeyedBits(self.key, *place, letters, number) for number in range(len(codes))]
         kept, drawn = table.drawn(codes, bits)
-        return pyarrow.RecordBatch.from_arrays(table.written(rows, kept, drawn, typed=True), schema=schema)
+        arrays = [
+            gather_all(cells) if column.place is not None else column.values.take(to_arrow(cells))
+            for cells, column in zip(table.written(rows, kept, drawn), table.columns, strict=True)
+        ]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
     def schema(self, schema: Any) -> Any:
         """The schema of what is released of batches with one."""
@@ -253,9 +264,12 @@ class BatchRelease:
             self._tables[schema] = (
                 table,
                 pyarrow.schema(
-                    schema.field(column.place)
-                    if column.place is not None
-                    else pyarrow.field(column.name, column.values.type)
+                    pyarrow.field(
+                        column.name,
+                        column.values.type
+                        if column.place is None
+                        else plain_type(schema.field(column.place).type, column.name),
+                    )
                     for column in table.columns
                 ),
             )

@@ -61,7 +61,8 @@ def in_polars(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
 
 def in_dask(people: pandas.DataFrame, mechanism: Mechanism) -> Any:
     frame = dask.dataframe.from_pandas(people, npartitions=5)
-    return on_dask.release(frame, {"smokes": mechanism}, keep=["id"]).compute().reset_index(drop=True)
+    released = on_dask.release(frame, {"smokes": mechanism}, keep=["id"]).compute()
+    return released.sort_values("id").reset_index(drop=True)
 
 
 ENGINES = pytest.mark.parametrize("engine", [in_duckdb, in_polars, in_dask])
@@ -144,19 +145,42 @@ def coins(people: pandas.DataFrame) -> Iterator[tuple[Any, Any]]:
 def test_dask_draws_once_however_often_it_computes(coins: tuple[Any, Any], tmp_path: Path) -> None:
     frame, released = coins
     whole = released.compute().set_index("id")["smokes"]
-    assert (released.compute().set_index("id")["smokes"] == whole).all()
+    assert (released.compute().set_index("id")["smokes"] == whole).all()  # in the same order, too
     part = released.partitions[3].compute().set_index("id")["smokes"]
     assert (part == whole[part.index]).all()
     released.to_parquet(tmp_path / "out")
     stored = pandas.read_parquet(tmp_path / "out").set_index("id")["smokes"]
-    assert (stored == whole).all()
+    assert (stored[whole.index] == whole).all()
     another = on_dask.release(frame, {"smokes": COIN}, keep=["id"]).compute().set_index("id")["smokes"]
-    agree = int((another == whole).sum())
+    agree = int((another[whole.index] == whole).sum())
     assert abs(agree - ROWS / 2) < 6 * np.sqrt(ROWS) / 2  # falsely once in 5e8 times
 
 
+def test_dask_puts_rows_into_a_random_order_over_all_partitions(people: pandas.DataFrame) -> None:
+    frame = dask.dataframe.from_pandas(people, npartitions=5)
+    released = on_dask.release(frame, {"smokes": FLIP}, keep=["id"])
+    parts = [part["id"].to_numpy() for part in dask.compute(*released.to_delayed())]
+    assert sorted(np.concatenate(parts)) == people["id"].tolist()
+    for own in parts:  # Hoeffding: off by 0.1 with probability at most 2 exp(-0.02 n)
+        assert (own < ROWS / 2).mean() == pytest.approx(0.5, abs=0.1)
+        assert abs(np.corrcoef(own, np.arange(len(own)))[0, 1]) < 6 / np.sqrt(len(own) - 1)
+    kept = on_dask.release(frame, {"smokes": FLIP}, keep=["id"], keep_order=True).compute()
+    assert kept["id"].tolist() == people["id"].tolist()
+
+
+def test_dask_releases_no_category_that_no_row_shows(people: pandas.DataFrame) -> None:
+    people["doctor"] = pandas.Categorical(["A"] * (ROWS - 1) + ["RARE"])
+    people.loc[people.index[-1], "smokes"] = None
+    frame = dask.dataframe.from_pandas(people, npartitions=2)
+    released = on_dask.release(frame, {"smokes": FLIP}, keep=["doctor"], drop_missing=True)
+    for one in (released._meta, released.compute()):
+        assert "RARE" not in str(one["doctor"].dtype)
+        assert "RARE" not in set(one["doctor"])
+
+
 def test_partitions_of_dask_share_no_draws(coins: tuple[Any, Any]) -> None:
-    parts = [part["smokes"].to_numpy() for part in dask.compute(*coins[1].to_delayed())]
+    released = on_dask.release(coins[0], {"smokes": COIN}, keep=["id"], keep_order=True)
+    parts = [part["smokes"].to_numpy() for part in dask.compute(*released.to_delayed())]
     rows = len(parts[0])
     for first in range(5):
         for second in range(first):

@@ -56,6 +56,19 @@ def test_what_is_computed_again_is_not_drawn_again(people: Any) -> None:
     assert abs(int((other == first).sum()) - ROWS / 2) < 3 * np.sqrt(ROWS)  # see above
 
 
+def test_rows_have_a_random_order_and_rows_stay_whole(people: Any) -> None:
+    flip = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
+    released = on_spark.release(people, {"smokes": flip}, keep=["id"])
+    table, again = released.toArrow(), released.toArrow()
+    assert table.equals(again)
+    ids = table["id"].to_numpy()
+    assert sorted(ids) == list(range(ROWS))
+    assert abs(np.corrcoef(ids, np.arange(ROWS))[0, 1]) < 6 / np.sqrt(ROWS - 1)
+    assert (table["smokes"].to_numpy() == np.where(ids % 4 == 0, "no", "yes")).all()
+    kept = on_spark.release(people, {"smokes": flip}, keep=["id"], keep_order=True).toArrow()
+    assert kept["id"].to_numpy().tolist() == list(range(ROWS))
+
+
 def test_tasks_that_fail_are_tried_again_with_the_same_draws(people: Any, tmp_path: Path) -> None:
     def failing(batches: Any) -> Any:
         from pyspark import TaskContext
@@ -68,7 +81,7 @@ def test_tasks_that_fail_are_tried_again_with_the_same_draws(people: Any, tmp_pa
             raise RuntimeError("the worker was lost")
         yield from batches
 
-    released = on_spark.release(people, {"smokes": COIN}, keep=["id"])
+    released = on_spark.release(people, {"smokes": COIN}, keep=["id"], keep_order=True)
     whole, again = rows_of(released)["smokes"], None
     for _ in range(20):  # `local` has no second attempt: the action is repeated until no task fails
         with suppress(errors.PySparkException):

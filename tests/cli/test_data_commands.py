@@ -122,7 +122,7 @@ def test_standard_input_and_output(folder: Path, people: Path) -> None:
 
 def test_several_columns_go_in_one_pass_and_a_seed_is_warned_of(folder: Path, people: Path) -> None:
     Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"]).save(folder / "swap.json")
-    apply = "apply m.json people.csv --column level --also swap.json ill -o out.csv"
+    apply = "apply m.json people.csv --column level --also swap.json ill --keep-order -o out.csv"
     assert "for tests only" in run(f"{apply} --seed 1").stderr
     assert "for tests only" not in run(apply).stderr
     rows = [line.split(";") for line in (folder / "out.csv").read_text().splitlines()]

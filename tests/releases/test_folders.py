@@ -54,9 +54,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_each_file_is_released_in_its_place_row_by_row_and_summed_up(data: Path, tmp_path: Path) -> None:
+def test_each_file_is_released_in_its_place_where_the_order_is_kept(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    applied, finished = apply_folder(FolderTable(data), [FLIP], out)
+    applied, finished = apply_folder(FolderTable(data), [FLIP], out, keep_order=True)
     assert (applied.rows, applied.dropped, applied.kept) == (3 * ROWS, 0, ["id", "year"])
     assert list(finished) == sorted(files_of(out)) == ["year=2019/a.parquet", "year=2019/b.parquet",
                                                        "year=2020/a.parquet"]  # fmt: skip
@@ -65,13 +65,47 @@ def test_each_file_is_released_in_its_place_row_by_row_and_summed_up(data: Path,
         assert after["id"] == before["id"]
         assert after["smokes"] == [{"no": "yes", "yes": "no"}[one] for one in before["smokes"]]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["data", "out"]
-    apply_folder(FolderTable(data), [FLIP], tmp_path / "told", keep=["year"], about={"title": "T"})
+    apply_folder(
+        FolderTable(data), [FLIP], tmp_path / "told", keep=["year"], about={"title": "T"}, keep_order=True
+    )
     told = json.loads((tmp_path / "told" / SUMMARY).read_text())
+    assert told["order"] == "that of the data"
     assert (told["title"], told["rows"], told["kept"]) == ("T", 3 * ROWS, ["year"])
     assert told["random"] == "the operating system"
     for name, one in told["files"].items():
         assert sha256((tmp_path / "told" / name).read_bytes()).hexdigest() == one["sha256"]
         assert one["rows"] == ROWS
+
+
+def test_rows_are_in_a_random_order_over_all_files_of_what_is_in_clear(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    applied, finished = apply_folder(FolderTable(data), [FLIP], out, about={})
+    assert (applied.rows, applied.dropped, applied.kept) == (3 * ROWS, 0, ["id", "year"])
+    names = ["year=2019/a.parquet", "year=2019/b.parquet", "year=2020/a.parquet"]
+    assert list(finished) == names
+    assert sorted(files_of(out)) == [SUMMARY, *names]
+    assert json.loads((out / SUMMARY).read_text())["order"] == "random"
+    found = [rows_of(out / name) for name in names]
+    for one in found:  # rows stay whole
+        assert one["smokes"] == ["no" if number % 3 == 0 else "yes" for number in one["id"]]
+    ids = [one["id"] for one in found]
+    assert sorted(ids[0] + ids[1]) == list(range(2 * ROWS))
+    assert sorted(ids[2]) == list(range(2 * ROWS, 3 * ROWS))
+    # a fair coin decides of which file a row is: 6 standard deviations are exceeded once in 5e8 times
+    assert abs(len(ids[0]) - ROWS) < 6 * np.sqrt(2 * ROWS) / 2
+    assert abs(sum(number < ROWS for number in ids[0]) - ROWS / 2) < 6 * np.sqrt(ROWS) / 2
+    ranks = np.array([number - 2 * ROWS for number in ids[2]])
+    places = np.arange(ROWS)
+    assert abs(np.corrcoef(ranks, places)[0, 1]) < 6 / np.sqrt(ROWS - 1)
+
+
+def test_parts_without_rows_are_left_out(tmp_path: Path) -> None:
+    for number in range(9):
+        write(tmp_path / "data" / f"{number}.parquet", smokes=["no"])
+    _, finished = apply_folder(FolderTable(tmp_path / "data"), [FLIP], tmp_path / "out")
+    assert sum(one.rows for one in finished.values()) == 9
+    assert all(one.rows for one in finished.values())
+    assert sorted(files_of(tmp_path / "out")) == sorted(finished)
 
 
 def test_a_folder_is_one_table_for_whoever_counts(data: Path) -> None:
@@ -121,18 +155,20 @@ def interrupt_after(files: int) -> Any:
 def test_after_an_interruption_finished_files_are_not_drawn_again(data: Path, tmp_path: Path) -> None:
     out, draft = tmp_path / "out", tmp_path / ".pmlopt-draft-out"
     with pytest.raises(InterruptedHereError):
-        apply_folder(FolderTable(data), [COIN], out, progress=interrupt_after(2))
+        apply_folder(FolderTable(data), [COIN], out, progress=interrupt_after(2), keep_order=True)
     assert not out.exists()
     done = files_of(draft / "whole")
     assert len(done) == 2
     for other, keep in ((FLIP, None), (COIN, ["year"])):  # of another call
         with pytest.raises(FileFormatError, match="other data, mechanisms or options"):
-            apply_folder(FolderTable(data), [other], out, keep=keep)
+            apply_folder(FolderTable(data), [other], out, keep=keep, keep_order=True)
+    with pytest.raises(FileFormatError, match="other data, mechanisms or options"):
+        apply_folder(FolderTable(data), [COIN], out)  # in a random order
     (draft / "run-0000" / "year=2019").mkdir(parents=True)  # of a process that was killed
     (draft / "whole" / "year=2020" / "c.parquet").write_bytes(b"moved there, and not in the journal")
     with (draft / "journal.jsonl").open("a") as journal:
         journal.write('{"file": "year=20')  # cut
-    applied, finished = apply_folder(FolderTable(data), [COIN], out)
+    applied, finished = apply_folder(FolderTable(data), [COIN], out, keep_order=True)
     assert applied.rows == 3 * ROWS
     now = files_of(out)
     assert sorted(now) == sorted(finished)
@@ -154,13 +190,13 @@ class Retrying(Executor):
     """Runs each task 5 times, as if its worker had been lost 4 times just before it answered."""
 
     def __init__(self) -> None:
-        self.drawn: dict[str, set[bytes]] = {}
+        self.drawn: dict[tuple[str, int], set[bytes]] = {}
 
     def submit(self, fn: Any, /, *args: Any, **kwargs: Any) -> Future[Any]:
         done: Future[Any] = Future()
         for _ in range(5):
             answer = fn(*args, **kwargs)
-            self.drawn.setdefault(args[2], set()).add(args[1].read_bytes())
+            self.drawn.setdefault((args[2], len(args)), set()).add(args[1].read_bytes())
         done.set_result(answer)
         return done
 
@@ -168,13 +204,16 @@ class Retrying(Executor):
 def test_a_task_that_is_tried_again_leaves_no_second_draw(data: Path, tmp_path: Path) -> None:
     retrying = Retrying()
     apply_folder(FolderTable(data), [COIN], tmp_path / "out", executor=retrying)
-    assert {name: {content} for name, content in files_of(tmp_path / "out").items()} == retrying.drawn
+    assert all(len(contents) == 1 for contents in retrying.drawn.values())
+    assert len(retrying.drawn) == 6  # each file of the data, and each that is released
+    for name, content in files_of(tmp_path / "out").items():
+        assert retrying.drawn[name, 4] == {content}
 
 
 def test_files_with_the_same_letters_share_no_draws(tmp_path: Path) -> None:
     for name in "ab":
         write(tmp_path / "data" / f"{name}.parquet", smokes=["no"] * 2000)
-    apply_folder(FolderTable(tmp_path / "data"), [COIN], tmp_path / "out", seed=1)
+    apply_folder(FolderTable(tmp_path / "data"), [COIN], tmp_path / "out", seed=1, keep_order=True)
     first, second = (rows_of(tmp_path / "out" / f"{name}.parquet")["smokes"] for name in "ab")
     agree = sum(a == b for a, b in zip(first, second, strict=True))
     assert abs(agree - 1000) < 5 * np.sqrt(2000) / 2  # of one seed: it holds or it does not
@@ -209,9 +248,9 @@ def test_the_command_has_workers_and_says_what_it_did(data: Path, tmp_path: Path
     assert f"{3 * ROWS} rows written" in run(*words, out, "--workers", 2)
     told = json.loads((out / SUMMARY).read_text())
     assert (told["rows"], told["kept"]) == (3 * ROWS, ["year"])
-    assert rows_of(out / "year=2020" / "a.parquet") == {
-        "smokes": ["no" if k % 3 == 0 else "yes" for k in range(ROWS)]
-    }
+    assert sorted(rows_of(out / "year=2020" / "a.parquet")["smokes"]) == (
+        ["no"] * (ROWS // 3) + ["yes"] * (ROWS - ROWS // 3)
+    )
     assert "without --assess" in run(*words, tmp_path / "other", "--assess", code=2)
 
 

@@ -39,6 +39,11 @@ class FrameTable(Table):
             )
         self._size = next(iter(sizes.values()), 0) if frame is None else len(frame)
 
+    @property
+    def types(self) -> Sequence[Any]:  # type: ignore[override]  # made where they are asked for
+        """The types of the columns in Arrow."""
+        return [column.type for column in _Converted(self._columns)]
+
     def batches(self) -> Iterator[Batch]:
         """All rows in one batch."""
         if not self._size:

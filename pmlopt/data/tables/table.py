@@ -31,9 +31,15 @@ def column_place(names: Sequence[str], column: str, where: object) -> int:
     return found[0]
 
 
+def numpy_type(kind: Any) -> np.dtype[Any]:
+    """Return the numpy type of numbers in Arrow; `to_pandas_dtype` loads pandas in some versions."""
+    floats = {"halffloat": "float16", "float": "float32", "double": "float64"}
+    return np.dtype(floats.get(str(kind), str(kind)))
+
+
 def from_arrow(numbers: Any) -> IntArray:
     """The whole numbers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
-    values = np.frombuffer(numbers.buffers()[1], dtype=numbers.type.to_pandas_dtype())
+    values = np.frombuffer(numbers.buffers()[1], dtype=numpy_type(numbers.type))
     return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
 
 

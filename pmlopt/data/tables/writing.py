@@ -1,23 +1,40 @@
-"""Sinks: what the columns of a table's batches are written to, as CSV or Parquet, through Arrow."""
+"""Sinks: what the columns of a table's batches are written to, as CSV or Parquet, through Arrow.
+
+A sink makes rows of the columns of a batch (`rows`), which are then put into their order (`write_rows`), and
+takes rows (`write`). Rows are Arrow record batches that hold their own cells and nothing else: lines of text
+for CSV, and columns of plain types for the others.
+"""
 
 from __future__ import annotations
 
 import io
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeAlias
 
 import numpy as np
 
 from pmlopt.core.arrays import IntArray, Label
 from pmlopt.core.files import is_standard, reason_of, whole_file
+from pmlopt.data.sampling.categorical import RandomBits
+from pmlopt.data.tables.cells import category_type, encode_categories, gather_all, is_plain, plain_type
 from pmlopt.data.tables.reading import PARQUET_ENDINGS, FrameTable, Table, labels_to_arrow, to_arrow
+from pmlopt.data.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
 from pmlopt.errors import FileFormatError, InputError
+
+MAX_ORDERED_BYTES = 2**22
+"""Bytes of rows that are written at a time where they keep their order."""
+
+MAX_GROUP_ROWS = 2**18
+"""Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were."""
+
+MAX_GROUP_CELLS = 2**21
+"""Cells of such a group, so that wide tables have shorter ones."""
 
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
@@ -99,10 +116,33 @@ def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Lab
     every = [OutputColumn(name, labels=list(dict.fromkeys(labels))) for name, labels in columns.items()]
     with open_sink(path, every, FrameTable(columns)) as sink:
         places = [{label: k for k, label in enumerate(one.labels)} for one in every]
-        sink.write([
-            labelled(one, np.array([place[label] for label in columns[one.name]]), typed=sink.typed)
+        rows = sink.rows([
+            np.array([place[label] for label in columns[one.name]], dtype=np.int64)
             for one, place in zip(every, places, strict=True)
         ])  # fmt: skip
+        write_rows(sink, [rows], None, None)
+
+
+def write_rows(
+    sink: CsvSink | TypedSink,
+    batches: Iterable[Any],
+    order: RandomBits | None,
+    folder: str | os.PathLike[str] | None,
+) -> None:
+    """Write rows in a uniformly random order.
+
+    Args:
+        sink: that made the rows.
+        batches: of its rows, as record batches, which are read to the end before the first is written.
+        order: random bits for the order; None keeps the order of the rows.
+        folder: for the rows that are more than memory shall hold; see `shuffle_rows`.
+    """
+    if order is None:
+        ordered = copy_rows(join_batches(batches, MAX_ORDERED_BYTES))
+    else:
+        ordered = shuffle_rows(batches, order, folder)
+    for rows in ordered if sink.group is None else cut_rows(ordered, sink.group):
+        sink.write(rows)
 
 
 def sink_of(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
@@ -141,16 +181,26 @@ def _compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
         return
     import pyarrow
 
-    inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(_Kept(stream), mode="w"), codec)
-    yield inner
-    inner.close()
+    kept = _Kept(stream)
+    inner = pyarrow.CompressedOutputStream(pyarrow.PythonFile(kept, mode="w"), codec)
+    try:
+        yield inner
+    except BaseException:
+        kept.discards = True  # the codec would write its end to a file that is gone
+        raise
+    finally:
+        inner.close()
 
 
 class _Kept(io.RawIOBase):
-    """A stream that stays open when whoever writes to it is done."""
+    """A stream that stays open when whoever writes to it is done.
+
+    Attributes:
+        discards: whether what is written goes nowhere.
+    """
 
     def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
+        self._stream, self.discards = stream, False
 
     def writable(self) -> bool:
         """It is."""
@@ -158,12 +208,11 @@ class _Kept(io.RawIOBase):
 
     def write(self, data: Any) -> int:
         """Hand on what is written."""
-        return self._stream.write(data)
+        return len(data) if self.discards else self._stream.write(data)
 
 
-def labelled(column: OutputColumn, codes: IntArray, *, typed: bool) -> Any:
-    """A new column by the places of its labels: of one type where they have one and `typed`, else texts."""
-    return (column.values if typed else column.texts).take(to_arrow(codes))
+Cells: TypeAlias = Any
+"""The cells of a column: an Arrow array, or (size,) the places of its labels where it is a new one."""
 
 
 def _text_array(values: Sequence[Any], kind: Any) -> Any:
@@ -196,9 +245,11 @@ class CsvSink:
 
     Attributes:
         typed: whether new columns keep the type of their labels, or are text, each label as `str` writes it.
+        group: how many rows are written at a time; None for any number.
     """
 
     typed = False
+    group: int | None = None
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         import pyarrow.csv
@@ -212,29 +263,53 @@ class CsvSink:
         )
         for column in columns:
             check_text(column, "CSV")
-        self.write([_text_array([str(column.name)], pyarrow.string()) for column in columns])
+        self._lines = pyarrow.schema([("line", pyarrow.large_binary())])
+        self.write(self._formatted([_text_array([str(column.name)], pyarrow.string()) for column in columns]))
 
-    def write(self, columns: Sequence[Any]) -> None:
-        """Write the columns of a batch: at once where no cell needs quotes."""
+    def rows(self, columns: Sequence[Cells]) -> Any:
+        """Return the lines of the columns of a batch."""
+        return self._formatted([
+            self._text(cells, column) if column.place is not None else column.texts.take(to_arrow(cells))
+            for cells, column in zip(columns, self._columns, strict=True)
+        ])  # fmt: skip
+
+    def _formatted(self, texts: Sequence[Any]) -> Any:
+        """Return lines: at once where no cell needs quotes."""
         import pyarrow
         import pyarrow.compute
         import pyarrow.csv
 
-        texts = [self._text(column, about) for column, about in zip(columns, self._columns, strict=True)]
         if len(texts) > 1:  # a blank line would be no row
             buffer = pyarrow.BufferOutputStream()
             try:
                 batch = pyarrow.RecordBatch.from_arrays(texts, schema=self._schema)
                 pyarrow.csv.write_csv(batch, buffer, self._options)
-                self._stream.write(buffer.getvalue())
-                return
+                return self._split(buffer.getvalue(), batch.num_rows)
             except pyarrow.ArrowInvalid:  # a cell needs quotes
                 pass
         quoted = [self._quoted(text, alone=len(texts) == 1) for text in texts]
         quoted[-1] = pyarrow.compute.binary_join_element_wise(quoted[-1], _scalar(""), _scalar("\n"))
         between = _scalar(self._delimiter)
         lines = pyarrow.compute.binary_join_element_wise(*quoted, between) if len(quoted) > 1 else quoted[0]
-        self._stream.write("".join(lines.to_pylist()).encode())
+        return pyarrow.RecordBatch.from_arrays([lines.cast(pyarrow.large_binary())], schema=self._lines)
+
+    def _split(self, text: Any, size: int) -> Any:
+        """Return lines none of whose cells has a line end."""
+        import pyarrow
+
+        ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n")) + 1
+        if len(ends) != size:
+            raise pyarrow.ArrowInvalid("a cell has a line end")
+        offsets = pyarrow.py_buffer(np.append(0, ends).astype(np.int64))
+        lines = pyarrow.Array.from_buffers(pyarrow.large_binary(), size, [None, offsets, text])
+        return pyarrow.RecordBatch.from_arrays([lines], schema=self._lines)
+
+    def write(self, rows: Any) -> None:
+        """Write lines."""
+        lines = rows.column(0)
+        ends = np.frombuffer(lines.buffers()[1], dtype=np.int64)[lines.offset :][: len(lines) + 1]
+        if len(lines):
+            self._stream.write(memoryview(lines.buffers()[2])[int(ends[0]) : int(ends[-1])])
 
     def _text(self, column: Any, about: OutputColumn) -> Any:
         """The cells as text, an empty one where there is none."""
@@ -271,36 +346,60 @@ class CsvSink:
 
 
 class TypedSink:
-    """Columns with their types, a batch at a time; the metadata of the file that is read stay behind."""
+    """Columns with their types, a group of rows at a time; the metadata of the file that is read stay behind.
+
+    Attributes:
+        group: how many rows are written at a time.
+        plain: the schema of its rows.
+    """
 
     typed = True
 
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         import pyarrow
 
-        fields = []
+        self.group: int | None = max(1, min(MAX_GROUP_ROWS, MAX_GROUP_CELLS // max(1, len(columns))))
+        plain, written = [], []
         for column in columns:
             if column.place is None:
                 kind = label_type(column.labels)
                 if kind == pyarrow.string():
                     check_text(column, "a column of mixed kinds")
-                fields.append(pyarrow.field(column.name, kind))
+                plain.append(pyarrow.field(column.name, pyarrow.from_numpy_dtype(_code_type(column))))
+                written.append(pyarrow.field(column.name, kind))
             else:
-                fields.append(pyarrow.field(column.name, self._type(like.types[column.place])))
-        self._schema = pyarrow.schema(fields)
+                kind = like.types[column.place]
+                plain.append(pyarrow.field(column.name, plain_type(kind, column.name)))
+                written.append(pyarrow.field(column.name, self._type(kind, column.name)))
+        self._columns = columns
+        self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
         self._writer = self._begun(stream)
 
-    def _type(self, kind: Any) -> Any:
-        return kind
+    def _type(self, kind: Any, name: str) -> Any:
+        return plain_type(kind, name)
 
     def _begun(self, stream: BinaryIO) -> Any:
         raise NotImplementedError
 
-    def write(self, columns: Sequence[Any]) -> None:
-        """Write the columns of a batch."""
+    def rows(self, columns: Sequence[Cells]) -> Any:
+        """Return the columns of a batch as rows of plain types: the places of their labels for new ones."""
         import pyarrow
 
-        arrays = [one.cast(field.type) for one, field in zip(columns, self._schema, strict=True)]
+        arrays = [
+            _plain(cells, field.type) if column.place is not None else _coded(cells, column)
+            for cells, column, field in zip(columns, self._columns, self.plain, strict=True)
+        ]
+        return pyarrow.RecordBatch.from_arrays(arrays, schema=self.plain)
+
+    def write(self, rows: Any) -> None:
+        """Write a group of rows."""
+        import pyarrow
+
+        arrays = [
+            column.values.take(cells) if column.place is None
+            else encode_categories(cells) if pyarrow.types.is_dictionary(field.type) else cells
+            for cells, column, field in zip(rows.columns, self._columns, self._schema, strict=True)
+        ]  # fmt: skip
         self._writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
 
     def close(self) -> None:
@@ -312,12 +411,15 @@ class TypedSink:
 
 
 class ParquetSink(TypedSink):
-    """Parquet, a row group for each batch."""
+    """Parquet, a row group for each group of rows; categories are those of its own rows."""
 
     def _begun(self, stream: BinaryIO) -> Any:
         import pyarrow.parquet
 
         return pyarrow.parquet.ParquetWriter(stream, self._schema)
+
+    def _type(self, kind: Any, name: str) -> Any:
+        return category_type(kind, name)
 
     def abandon(self) -> None:
         """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
@@ -332,10 +434,27 @@ class ArrowSink(TypedSink):
 
         return pyarrow.ipc.new_file(stream, self._schema)
 
-    def _type(self, kind: Any) -> Any:
-        import pyarrow
 
-        return kind.value_type if pyarrow.types.is_dictionary(kind) else kind
+def _plain(cells: Any, kind: Any) -> Any:
+    """The cells of a column in the plain type of its file, whatever a batch has."""
+    import pyarrow
+
+    is_ready = isinstance(cells, pyarrow.Array) and is_plain(cells.type)
+    return (cells if is_ready else gather_all(cells)).cast(kind)
+
+
+def _code_type(column: OutputColumn) -> np.dtype[Any]:
+    """The smallest type of the places of labels."""
+    return np.min_scalar_type(-max(1, len(column.labels)))
+
+
+def _coded(codes: IntArray, column: OutputColumn) -> Any:
+    """The places of labels as an Arrow array; `pyarrow.array` would load pandas."""
+    import pyarrow
+
+    kind = _code_type(column)
+    held = pyarrow.py_buffer(codes.astype(kind))
+    return pyarrow.Array.from_buffers(pyarrow.from_numpy_dtype(kind), len(codes), [None, held])
 
 
 def check_text(column: OutputColumn, what: str) -> None:

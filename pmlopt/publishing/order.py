@@ -1,0 +1,211 @@
+"""Whether the rows of a released file stand in a random order, as far as its columns show it.
+
+Of a uniformly random order every column has the law of its cells put into a random order. Two tests are made
+of each column. The number of runs (Wald and Wolfowitz, for several values Mood) finds neighbours that are
+too often alike, or too seldom. The largest distance between where the rows of a value stand and where the
+others do (Kolmogorov and Smirnov, for two samples) finds values that gather in a part of the file: it is far
+better at rows that were sorted before they were randomized.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import IntArray, said
+from pmlopt.core.frames import is_missing
+from pmlopt.data.tables.reading import Batch, FolderTable, Table, column_place, open_table
+from pmlopt.data.tables.streams import CsvForm
+from pmlopt.programs.certificate import FLOATS, Claim
+from pmlopt.publishing.folder import IN_ORDER, ReleaseFile
+
+FALSE_WARNINGS = 1e-3
+"""The probability at most, about, with which rows in a random order are warned of."""
+
+MAX_TESTED_VALUES = 64
+"""Values of a column that are told apart; where there are more, ranges of values are."""
+
+VALUE_RANGES = 16
+
+MAX_KEPT_ROWS = 2**18
+"""Rows of a column in clear that are tested, evenly spaced: it may have a value of its own in each."""
+
+MIN_RUNS_VARIANCE = 25.0
+"""Variance of the number of runs from which on its law is near enough to the normal one at
+`FALSE_WARNINGS`.
+"""
+
+
+@dataclass(frozen=True)
+class OrderTest:
+    """What the order of the rows shows.
+
+    Attributes:
+        p_value: of the column that is least likely, for all columns at once; about an upper bound.
+        columns: those that differ from a random order by themselves at the rate `FALSE_WARNINGS`.
+    """
+
+    p_value: float
+    columns: tuple[str, ...]
+
+
+def compute_runs_p_value(codes: IntArray) -> float:
+    """Return the p-value of the number of runs of equal codes, to both sides; 1 where the rows are too few.
+
+    Of n rows, n_k of which have the value k, in a random order, with `s_j = sum_k n_k^j`, the mean is
+    `n + 1 - s_2 / n` and the variance `(s_2 (s_2 + n (n + 1)) - 2 n s_3 - n^3) / (n^2 (n - 1))`.
+
+    Examples:
+        >>> halves = np.repeat([0, 1], 200)
+        >>> compute_runs_p_value(halves) < 1e-9
+        True
+        >>> compute_runs_p_value(np.random.default_rng(0).permutation(halves)) > 0.01
+        True
+    """
+    n = len(codes)
+    if n < 2:
+        return 1.0
+    counts = np.bincount(codes).astype(float)
+    s2, s3 = float((counts**2).sum()), float((counts**3).sum())
+    variance = (s2 * (s2 + n * (n + 1)) - 2 * n * s3 - float(n) ** 3) / (float(n) ** 2 * (n - 1))
+    if variance < MIN_RUNS_VARIANCE:
+        return 1.0
+    runs = 1 + int((codes[1:] != codes[:-1]).sum())
+    distance = max(0.0, abs(runs - (n + 1 - s2 / n)) - 0.5)
+    return math.erfc(distance / math.sqrt(2 * variance))
+
+
+def compute_drift_p_value(codes: IntArray) -> float:
+    """Return a bound on the p-value of where the rows of each value stand among the others, for all values.
+
+    The distance D between the shares of the m rows of a value and of the n - m others that stand before a
+    place exceeds d with a probability of at most `e exp(-2 d^2 m (n - m) / n)` at any place.
+
+    Examples:
+        >>> compute_drift_p_value(np.repeat([0, 1, 2], 50)) < 1e-9
+        True
+        >>> compute_drift_p_value(np.tile([0, 1, 2], 50))
+        1.0
+    """
+    n = len(codes)
+    counts = np.bincount(codes)
+    counts = counts[counts > 0]
+    if len(counts) < 2:
+        return 1.0
+    places = np.argsort(codes, kind="stable") + 1
+    m = np.repeat(counts, counts)
+    rank = np.arange(n) - np.repeat(np.cumsum(counts) - counts, counts) + 1
+    after = rank / m - places / n
+    before = (places - 1) / n - (rank - 1) / m
+    # the share of all rows is a mean of both: the distance to that of the others is larger by n / (n - m)
+    largest = np.maximum.reduceat(np.maximum(after, before), np.cumsum(counts) - counts) * n / (n - counts)
+    exponent = 2 * largest**2 * counts * (n - counts) / n
+    return min(1.0, len(counts) * math.exp(1 - float(exponent.max())))
+
+
+def compare_with_random_order(columns: Mapping[str, Sequence[IntArray]]) -> OrderTest:
+    """Test whether columns show that rows are not in a random order.
+
+    Args:
+        columns: by name, the codes of the values in each part of the file that has an order of its own.
+    """
+    found = {
+        name: min(
+            min(1.0, 2 * len(parts) * min(compute_runs_p_value(codes), compute_drift_p_value(codes)))
+            for codes in parts
+        )
+        for name, parts in columns.items()
+        if parts
+    }
+    least = min(1.0, len(found) * min(found.values(), default=1.0))
+    return OrderTest(least, tuple(name for name, p in found.items() if p * len(found) < FALSE_WARNINGS))
+
+
+def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Sequence[str]) -> Claim:
+    """Return what the order of the rows of a released file shows; it decides no claim, and may warn.
+
+    Args:
+        data: the file, or the folder of files.
+        form: of a CSV file.
+        described: what is said of it.
+        released: the columns that mechanisms wrote; all others are in clear.
+    """
+    with open_table(data, form) as table:
+        found = compare_with_random_order(
+            _codes(table, [*released, *described.kept], set(released), described.rows)
+        )
+    looks = f"{said(found.columns)} look sorted or clustered" if found.columns else "no column looks sorted"
+    often = f"in a random order below {FALSE_WARNINGS:g} with that probability at most, about"
+    text = f"{looks}: the p-value is {found.p_value:.3g}, {often}"
+    if described.order == IN_ORDER:
+        text = f"warning: rows keep the order of the data, which no level counts; {text}"
+        return Claim("order", None, FLOATS, text, None, found.p_value)
+    if found.columns:
+        text = f"warning: rows are said to be in a random order, and {text}"
+        return Claim("order", None, FLOATS, text, None, found.p_value)
+    return Claim("order", True, FLOATS, text, None, found.p_value)
+
+
+def _codes(table: Table, names: Sequence[str], released: set[str], rows: int) -> dict[str, list[IntArray]]:
+    """The codes of columns, in each part that has an order of its own."""
+    places = {name: column_place(table.names, name, table.where) for name in names}
+    step = -(-max(1, rows) // MAX_KEPT_ROWS)
+    parts: dict[tuple[Any, ...], dict[str, _Coded]] = {}
+    first = 0
+    partitions = table.partitions if isinstance(table, FolderTable) else ()
+    named = [column_place(table.names, name, table.where) for name in partitions]
+    for batch in table.batches():
+        key = tuple(batch.texts(place)[0] for place in named)
+        part = parts.setdefault(key, {name: _Coded() for name in names if name not in partitions})
+        for name, coded in part.items():
+            coded.add(batch, places[name], 1 if name in released else step, first)
+        first += batch.size
+    return {name: [part[name].codes() for part in parts.values()] for name in names if name not in partitions}
+
+
+class _Coded:
+    """A column by the numbers of its values."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[Any, int] = {}
+        self._codes: list[IntArray] = []
+
+    def add(self, batch: Batch, place: int, step: int, first: int) -> None:
+        """Take each step-th row of a batch, counted from the first row of the table."""
+        values, codes = batch.encoded(place)
+        own = codes[-first % step :: step]
+        used = np.unique(own)
+        numbers = np.zeros(len(values), dtype=np.int64)
+        for code in used.tolist():
+            numbers[code] = self._numbers.setdefault(_key(values[code]), len(self._numbers))
+        self._codes.append(numbers[own])
+
+    def codes(self) -> IntArray:
+        """The codes, of ranges of values where these are many."""
+        codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._codes])
+        if len(self._numbers) <= MAX_TESTED_VALUES:
+            return codes
+        order = sorted(self._numbers, key=_rank)
+        ranks = np.empty(len(order), dtype=np.int64)
+        ranks[[self._numbers[key] for key in order]] = np.arange(len(order))
+        return np.asarray(ranks[codes] * VALUE_RANGES // len(order))
+
+
+def _key(value: Any) -> Any:
+    """A value that can be looked up, such as a list."""
+    return repr(value) if isinstance(value, list | dict) else value
+
+
+def _rank(value: Any) -> tuple[bool, float, str]:
+    """What values are sorted by: numbers, and texts that read as one, before others."""
+    if not is_missing(value):
+        try:
+            return (False, float(value), "")
+        except (TypeError, ValueError, OverflowError):
+            pass
+    return (True, 0.0, str(value))

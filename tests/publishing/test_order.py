@@ -1,0 +1,64 @@
+"""Orders of rows: random ones are seldom warned of, sorted ones are, and kept ones are said to be kept."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from commands import run
+
+from pmlopt import Mechanism, check
+from pmlopt.publishing import release
+from pmlopt.publishing.order import compare_with_random_order, compute_drift_p_value, compute_runs_p_value
+
+RESPONSE = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+SORTED = {"ill": ["no"] * 200 + ["yes"] * 200}
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.9, 0.05, 0.05), (0.99, 0.01), (0.1,) * 10])
+@pytest.mark.parametrize("rows", [20, 400])
+def test_p_values_are_no_smaller_than_they_say(shares: tuple[float, ...], rows: int) -> None:
+    rng = np.random.default_rng(rows)
+    found = np.array([
+        (compute_runs_p_value(codes), compute_drift_p_value(codes))
+        for codes in (rng.choice(len(shares), rows, p=shares) for _ in range(500))
+    ])  # fmt: skip
+    for level in (0.2, 0.05, 0.01):  # of one seed; 4 standard deviations above the level
+        assert (found <= level).mean(axis=0).max() < 1.1 * level + 4 * np.sqrt(level / 500)
+
+
+def test_alternating_and_sorted_rows_are_noticed() -> None:
+    assert compute_runs_p_value(np.tile([0, 1], 200)) < 1e-9
+    assert compute_drift_p_value(np.repeat([0, 1], 200)) < 1e-9
+    few = compare_with_random_order({"a": [np.array([0, 1, 1])], "b": [np.zeros(5, dtype=int)]})
+    assert (few.p_value, few.columns) == (1.0, ())
+
+
+def test_a_release_has_a_random_order_unless_that_of_the_data_is_kept(tmp_path: Path) -> None:
+    release(SORTED, {"ill": RESPONSE}, tmp_path / "random", seed=1)
+    claims = {one.name: one for one in check(tmp_path / "random").parts}
+    assert claims["order"].holds is True
+    assert "uniformly random order" in (tmp_path / "random" / "report.md").read_text()
+    release(SORTED, {"ill": RESPONSE}, tmp_path / "kept", keep_order=True, seed=1)
+    verdict = check(tmp_path / "kept")
+    order = {one.name: one for one in verdict.parts}["order"]
+    assert order.holds is None
+    assert verdict.holds is False  # for the seed alone
+    assert "rows keep the order of the data" in order.detail
+    assert "ill look sorted" in order.detail
+    assert "keep the order of the data" in (tmp_path / "kept" / "report.md").read_text()
+
+
+def test_the_commands_keep_the_order_where_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("\n".join(["ill", *SORTED["ill"], ""]))
+    flip = Mechanism([[0.0, 1.0], [1.0, 0.0]], ["no", "yes"], ["no", "yes"])
+    flip.save(tmp_path / "flip.json")
+    words = ("apply", tmp_path / "flip.json", tmp_path / "data.csv", "--column", "ill", "-o")
+    flipped = ["yes"] * 200 + ["no"] * 200
+    assert "may reveal what these are sorted" in run(*words, tmp_path / "kept.csv", "--keep-order")
+    assert (tmp_path / "kept.csv").read_text().split()[1:] == flipped
+    run(*words, tmp_path / "random.csv")
+    found = (tmp_path / "random.csv").read_text().split()[1:]
+    assert sorted(found) == sorted(flipped)
+    assert found != flipped  # once in 10^119 times
