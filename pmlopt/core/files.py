@@ -33,6 +33,7 @@ from pmlopt.core.arrays import (
     labels_from_text,
 )
 from pmlopt.core.records import ROOM, Context, Range, Shape, fields_of, parse_json, read
+from pmlopt.core.sealing import check_not_sealed
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
@@ -83,36 +84,6 @@ def check_target(path: str | os.PathLike[str]) -> None:
     if folder is None or not stat.S_ISDIR(folder):
         raise FileFormatError(f"{path}: cannot be written: its folder, {Path(path).parent}, is not there")
     check_not_sealed(path)
-
-
-SEALED_BY = "release.json"
-"""The description of a release, whose digests seal the folder that it is in."""
-
-
-def check_not_sealed(path: str | os.PathLike[str]) -> None:
-    """Raise an error where a file to write is within the folder of a release, which its digests seal.
-
-    Raises:
-        FileFormatError: it is; the message names the folder.
-    """
-    for folder in Path(path).resolve().parents:
-        if _is_sealed(folder):
-            raise FileFormatError(
-                f"{path}: is in the folder of a release, {folder}, whose digests seal it: write to another "
-                "folder, with -o"
-            )
-
-
-def _is_sealed(folder: Path) -> bool:
-    """Return whether a folder is that of a release; one whose description cannot be read counts as none."""
-    description = folder / SEALED_BY
-    try:
-        if not description.is_file():
-            return False
-        with description.open("rb") as stream:
-            return b'"pmlopt release ' in stream.read(4096)
-    except OSError:
-        return False
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
@@ -508,24 +479,15 @@ def is_number(text: str) -> bool:
     return True
 
 
-def json_bytes(content: Any) -> bytes:
-    """Encode plain data as JSON, with numpy numbers and arrays as plain ones."""
-    # the encoder in C, some ten times as fast, is for text without line breaks only
-    indent = None if _has_large_array(content) else 1
+def json_bytes(content: Any, indent: int | None = 1) -> bytes:
+    """Encode plain data as JSON, with numpy numbers and arrays as plain ones.
+
+    Without an indent it is one line, which Python writes some ten times as fast.
+    """
     try:
         return (json.dumps(content, default=_plain, allow_nan=False, indent=indent) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as cause:
         raise FileFormatError(f"this cannot be written as JSON: {cause}") from None
-
-
-LARGE_ARRAY_SIZE = 100_000
-"""Numbers of an array that is written to JSON in one line."""
-
-
-def _has_large_array(content: Any) -> bool:
-    """Return whether a value of a table of plain data is an array too large for a line for each number."""
-    values = content.values() if isinstance(content, Mapping) else ()
-    return any(isinstance(value, np.ndarray) and value.size > LARGE_ARRAY_SIZE for value in values)
 
 
 def _plain(value: Any) -> Any:
@@ -595,7 +557,8 @@ def number_of(cell: str, where: str) -> float:
 def _to_json(stored: MatrixFile) -> bytes:
     check_json_labels((*stored.inputs, *stored.outputs))
     unnamed = [side for side in SIDES if isinstance(getattr(stored, side), Positions)]
-    return json_bytes({"format": FORMAT, "version": VERSION, "unnamed": unnamed, **vars(stored)})
+    indent = 1 if stored.matrix.size <= 100_000 else None
+    return json_bytes({"format": FORMAT, "version": VERSION, "unnamed": unnamed, **vars(stored)}, indent)
 
 
 def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:

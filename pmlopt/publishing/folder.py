@@ -20,6 +20,7 @@ from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label, counts_at, label_key
 from pmlopt.core.files import reason_of, rename, umask
 from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
+from pmlopt.core.sealing import SEALED_BY
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
@@ -34,7 +35,7 @@ OLDER: Mapping[str, Mapping[str, object]] = {
 MOST_PEOPLE = 2**53
 """Whole numbers up to here are floats, too."""
 People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]
-DESCRIPTION = files.SEALED_BY
+DESCRIPTION = SEALED_BY
 MECHANISMS = "mechanisms"
 RELEASED = "released"
 """The folder of the released files, or, with an ending, the one file."""

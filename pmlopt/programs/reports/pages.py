@@ -13,6 +13,7 @@ import numpy as np
 from pmlopt.core import files
 from pmlopt.core.arrays import shown
 from pmlopt.core.display import matrix_html
+from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError
@@ -303,7 +304,7 @@ def write_page(
             has another ending, is in the folder of a release, or cannot be written.
     """
     ending = files.ending_of(path, ENDINGS)
-    files.check_not_sealed(path)
+    check_not_sealed(path)
     if verdict.failures:
         raise FileFormatError(
             f"{source}: there is no report of a result that is false: "
