@@ -38,7 +38,7 @@ from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import number_of as number_of
 from pmlopt.core.near_labels import warn_of_near_labels
 from pmlopt.core.records import ROOM, Context, Range, Shape, fields_of, parse_json, read
-from pmlopt.core.sealed_folders import check_not_sealed
+from pmlopt.core.sealing import check_not_sealed
 from pmlopt.errors import FileFormatError, InputError
 
 STANDARD = "-"
@@ -457,24 +457,15 @@ def read_rows(
     return rows
 
 
-def json_bytes(content: Any) -> bytes:
-    """Encode plain data as JSON, with numpy numbers and arrays as plain ones."""
-    # the encoder in C, some ten times as fast, is for text without line breaks only
-    indent = None if _has_large_array(content) else 1
+def json_bytes(content: Any, indent: int | None = 1) -> bytes:
+    """Encode plain data as JSON, with numpy numbers and arrays as plain ones.
+
+    Without an indent it is one line, which Python writes some ten times as fast.
+    """
     try:
         return (json.dumps(content, default=_plain, allow_nan=False, indent=indent) + "\n").encode()
     except (TypeError, ValueError, RecursionError) as cause:
         raise FileFormatError(f"this cannot be written as JSON: {cause}") from None
-
-
-LARGE_ARRAY_SIZE = 100_000
-"""Numbers of an array that is written to JSON in one line."""
-
-
-def _has_large_array(content: Any) -> bool:
-    """Return whether a value of a table of plain data is an array too large for a line for each number."""
-    values = content.values() if isinstance(content, Mapping) else ()
-    return any(isinstance(value, np.ndarray) and value.size > LARGE_ARRAY_SIZE for value in values)
 
 
 def _plain(value: Any) -> Any:
@@ -539,7 +530,8 @@ def labelled_matrix(
 def _to_json(stored: MatrixFile) -> bytes:
     check_json_labels((*stored.inputs, *stored.outputs))
     unnamed = [side for side in SIDES if isinstance(getattr(stored, side), Positions)]
-    return json_bytes({"format": FORMAT, "version": VERSION, "unnamed": unnamed, **vars(stored)})
+    indent = 1 if stored.matrix.size <= 100_000 else None
+    return json_bytes({"format": FORMAT, "version": VERSION, "unnamed": unnamed, **vars(stored)}, indent)
 
 
 def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:

@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.core import files
 from pmlopt.core.arrays import IntArray, Label, counts_at, label_key
 from pmlopt.core.records import ROOM, Context, Range, parse_json, plain, read
-from pmlopt.core.sealed_folders import SEALED_BY
+from pmlopt.core.sealing import SEALED_BY
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError

@@ -223,7 +223,7 @@ def release(
 
     Examples:
         >>> from pmlopt import Mechanism
-        >>> people = {"ill": ["yes", "no", "no", "no"] * 5, "name": list("abcd") * 5}
+        >>> people = {"ill": ["yes", "no", "no", "no"] * 50, "name": list("abcd") * 50}
         >>> response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
         >>> draft = release(people, {"ill": response}, drop=["name"])
         >>> draft  # log 2

@@ -15,6 +15,7 @@ from commands import run
 from mutate_releases import mutate
 
 from pmlopt import PML, Mechanism, Prior, design, load, solve
+from pmlopt.core import arrays
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.publishing import check, fit_of_release, read_plan, release, rounding_step, stated_prior
@@ -342,3 +343,28 @@ def test_the_loss_and_a_low_rank_are_said_where_people_look(tmp_path: Path) -> N
         assert "cannot be estimated: choose mutual-information or estimation-error" in said
     for said in (designed, released, applied, page):
         assert "releasing nothing" in said
+
+
+def test_many_letters_take_a_number_of_steps_in_proportion(monkeypatch: pytest.MonkeyPatch) -> None:
+    # what is looked up for each tuple of letters is looked up for all of them at once
+    calls = []
+    looked_up = arrays.places_of
+
+    def counted(*args: Any, **options: Any) -> list[int]:
+        calls.append(args[1])
+        return looked_up(*args, **options)
+
+    monkeypatch.setattr(arrays, "places_of", counted)
+    letters = [f"L{k}" for k in range(500)]
+    found = arrays.counts_at([((a, "x"), 2) for a in letters], [letters, ["x", "y"]], "it", InputError)
+    assert found.sum() == 1_000
+    assert len(calls) == 2  # one for each side
+
+
+def test_after_normalise_nothing_is_said_of_sums(tmp_path: Path) -> None:
+    matrix, prior = tmp_path / "m.csv", tmp_path / "prior.csv"
+    matrix.write_text("x,no,yes\na,0.333,0.666\nb,0.666,0.333\n")
+    prior.write_text("x,count\na,1\nb,1\n")
+    said = run("audit", matrix, "--prior", prior, "--epsilon", 0.5, "--normalise")
+    assert "The claim holds" in said
+    assert "do not sum" not in said

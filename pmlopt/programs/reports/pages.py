@@ -13,7 +13,7 @@ import numpy as np
 from pmlopt.core import files
 from pmlopt.core.arrays import shown
 from pmlopt.core.display import matrix_html
-from pmlopt.core.sealed_folders import check_not_sealed
+from pmlopt.core.sealing import check_not_sealed
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError

@@ -1,4 +1,4 @@
-"""Folders of releases, whose description seals what is in them: nothing is written into one."""
+"""Folders of releases are sealed by digests: nothing is written into them later."""
 
 from __future__ import annotations
 
