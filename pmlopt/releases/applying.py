@@ -19,7 +19,8 @@ from pmlopt.data.tables.reading import Batch, FolderTable, Table, open_table
 from pmlopt.data.tables.writing import open_sink
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
-from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
+from pmlopt.releases.folder_drafts import FinishedFile, open_folder_draft
+from pmlopt.releases.folder_drafts import FolderDraft as _Draft
 
 
 @dataclass
@@ -232,7 +233,7 @@ class _Work:
 
 
 def _finish(
-    work: _Work, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
+    work: _Work, sources: Mapping[str, Path], draft: _Draft, executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
     """Work on the files that are not finished; each with what became of it, as it ends.
 
