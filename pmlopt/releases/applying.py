@@ -23,7 +23,8 @@ from pmlopt.data.tables.row_order import MAX_CHUNK_BYTES, BucketFile, BucketRead
 from pmlopt.data.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, write_rows
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
-from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
+from pmlopt.releases.folder_drafts import FinishedFile, open_folder_draft
+from pmlopt.releases.folder_drafts import FolderDraft as _Draft
 
 
 @dataclass
@@ -395,7 +396,7 @@ def _write_parts(
 
 
 def _finish(
-    work: _Work, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
+    work: _Work, sources: Mapping[str, Path], draft: _Draft, executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
     """Work on the files that are not finished; each with what became of it, as it ends.
 

@@ -298,8 +298,9 @@ def run_all(folder: Path, steps: bool, kills: int, rounds: int, seed: int) -> co
     if steps:
         for command in kinds:
             done[f"steps of {command.name}"] = kill_at_steps(folder, command)
-    for number in range(kills):
-        command = kinds[number % len(kinds)]
+    while done["killed"] < kills:  # who had ended before is not counted
+        command = kinds[done["commands"] % len(kinds)]
+        done["commands"] += 1
         done["killed"] += kill_at_random(folder, command, longest[command.name], rng)
     for number in range(rounds):
         targets, ledgers = RACES[number % len(RACES)]
