@@ -23,8 +23,8 @@ from pmlopt.data.tables.row_order import MAX_CHUNK_BYTES, BucketFile, BucketRead
 from pmlopt.data.tables.writing import CsvSink, ParquetSink, TypedSink, open_sink, write_rows
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
-from pmlopt.releases.folder_drafts import FinishedFile, open_folder_draft
-from pmlopt.releases.folder_drafts import FolderDraft as _Draft
+from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
+from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
 
 
 @dataclass
