@@ -79,7 +79,9 @@ def bench(
     ] = (),
     as_json: Json = False,
 ) -> None:
-    """Solve problems beside their closed forms: the library, or families of any size.
+    """Solve problems beside their closed forms.
+
+    They are those of the library, or with --letters families of a size.
 
     Exits with 1 when one disagrees.
     """

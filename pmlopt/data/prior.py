@@ -137,7 +137,8 @@ class Prior(Guessed, Record):
             (('low', 'high'), array([0.75, 0.25]), 4)
         """
         names, integers = counted(counts, labels)
-        _check_are_counts(names, integers)
+        if labels is None:  # who gives labels, or their number, means counts
+            _check_are_counts(names, integers)
         return cls._from_integers(integers, names, samples=sum(integers))
 
     @classmethod

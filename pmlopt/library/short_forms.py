@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core.arrays import FloatArray, Label
+from pmlopt.core.arrays import FloatArray, Label, Positions
 from pmlopt.core.records import COUNT, INFINITE, Given, Range, Shape
 from pmlopt.data.chain import Chain
 from pmlopt.data.mechanism import Mechanism
@@ -65,7 +65,11 @@ def _prior(
     _check_one(uniform=uniform, probabilities=probabilities, counts=counts)
     if uniform is not None:
         return Prior.uniform(uniform, labels)
-    return Prior(probabilities, labels) if counts is None else Prior.from_counts(counts, labels)  # type: ignore[arg-type]
+    if counts is None:
+        return Prior(probabilities, labels)  # type: ignore[arg-type]
+    if labels is None and not isinstance(counts, Mapping):
+        labels = Positions(len(counts))  # a file that says `counts` means no observations of people
+    return Prior.from_counts(counts, labels)
 
 
 def _secret(

@@ -24,7 +24,6 @@ from pmlopt.data.tables.writing import CsvSink, ParquetSink, TypedSink, open_sin
 from pmlopt.errors import FileFormatError, InputError, WorkerLostError
 from pmlopt.releases.batches import ColumnRelease, ColumnsAtWork
 from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
-from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder_draft
 
 
 @dataclass
@@ -396,7 +395,7 @@ def _write_parts(
 
 
 def _finish(
-    work: _Work, sources: Mapping[str, Path], draft: _Draft, executor: Executor | None
+    work: _Work, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
     """Work on the files that are not finished; each with what became of it, as it ends.
 

@@ -564,7 +564,7 @@ def test_a_result_comes_back_with_its_claims(tmp_path: Path, ending: str) -> Non
 def test_a_mechanism_and_a_ledger_come_back(tmp_path: Path) -> None:
     flip = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"])
     flip.save(tmp_path / "flip.csv")
-    assert load(tmp_path / "flip.csv") == flip
+    assert load(tmp_path / "flip.csv") == flip.with_named_outputs()
     ledger = Ledger([0.5, 0.5], 2)
     ledger.save(tmp_path / "book.npz")
     assert isinstance(load(tmp_path / "book.npz"), Ledger)
