@@ -500,16 +500,24 @@ def _slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
 
 
 def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
-    """The least level at which `_slack` is a share, at least 0, by the events of the largest losses."""
-    best = 1.0
+    """The least level at which `_slack` is a share, at least 0, by the events of the largest losses.
+
+    Rounded up at its own size; where the laws are not rows of the matrix they are means of these, rounded.
+    """
+    best = 0.0  # e^level - 1
     for law, losses in _against(matrix, others):
         order = np.argsort(-losses, axis=1, kind="stable")
-        above = np.cumsum(np.take_along_axis(matrix, order, axis=1), axis=1) - share
-        below = np.cumsum(law[order], axis=1)
-        if (above[below == 0] > 0).any():
+        truth = np.take_along_axis(matrix, order, axis=1).astype(np.longdouble)
+        other = law[order].astype(np.longdouble)
+        masses, below = np.cumsum(truth, axis=1), np.cumsum(other, axis=1)
+        rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + share)
+        if (masses[below == 0] > share).any():
             return math.inf
-        best = max(best, float((above[below > 0] / below[below > 0]).max(initial=1.0)))
-    return math.log(best)
+        over = np.cumsum(truth - other, axis=1) - share + rounding
+        best = max(best, float((over[below > 0] / below[below > 0]).max(initial=0.0)))
+    off = float(np.finfo(float).eps)
+    best += 8 * off * best + (0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best))
+    return math.log1p(best) * (1 + 4 * off) if best > 0 else 0.0
 
 
 def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:

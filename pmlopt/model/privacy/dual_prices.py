@@ -14,22 +14,22 @@ GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
 """Of the interval in which a least value is searched: to 1e-15 of it."""
 
 DISTANCE = 40.0
-"""The logarithm of how many times as large as their differences prices may be; near order 1 beta times that."""
+"""Logarithm of how many times as large as their differences prices may be; beta times that near order 1."""
 
 FARTHEST = 1e300
 """The largest price."""
 
-CHORDS = 16
-"""By which the least value that a law proves is searched."""
+CHORDS, FEW_SECTIONS = 10, 25
+"""By which the least value that a law proves is searched, and sections for the tops at each of them."""
 
 
 def lowest_point(
-    value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
+    value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
     """(M,) where functions that fall and then rise are least, and their values there, by golden sections."""
     one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_one, at_two = value(one), value(two)
-    for _ in range(SECTIONS):
+    for _ in range(sections):
         left = at_one < at_two
         low, high = np.where(left, low, one), np.where(left, two, high)
         new = np.where(left, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
@@ -82,7 +82,9 @@ def net_prices(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: floa
     return np.asarray(np.maximum(prices, -tops) - costs(law, prices, tops, beta, room))
 
 
-def best_tops(law: FloatArray, prices: FloatArray, beta: float, room: float) -> tuple[FloatArray, FloatArray]:
+def best_tops(
+    law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
+) -> tuple[FloatArray, FloatArray]:
     """(M,) the tops c at which `costs`, which are convex in them, are least; and what they are there.
 
     Arguments are as in `costs`, of whose prices the mean is 0.
@@ -100,11 +102,10 @@ def best_tops(law: FloatArray, prices: FloatArray, beta: float, room: float) -> 
         return np.asarray(high * np.expm1(logs))
 
     ends = np.log(spread) - DISTANCE, np.log(widest) + (DISTANCE + math.log(beta))
-    logs, at_far = lowest_point(lambda logs: at(far(logs)), *ends)
+    logs, at_far = lowest_point(lambda logs: at(far(logs)), *ends, sections)
     best, least = far(logs), at_far
-    logs, at_near = lowest_point(
-        lambda logs: at(near(logs)), np.full(len(high), -DISTANCE), np.zeros(len(high))
-    )
+    near_ends = np.full(len(high), -DISTANCE), np.zeros(len(high))
+    logs, at_near = lowest_point(lambda logs: at(near(logs)), *near_ends, sections)
     for tops, values in ((near(logs), at_near), (-high, high)):
         best, least = np.where(values <= least, tops, best), np.minimum(values, least)
     return best, least
@@ -143,7 +144,7 @@ def best_prices(
 
     def over(values: FloatArray) -> FloatArray:
         prices, mean = own(values)
-        return mean + best_tops(laws, prices, beta, room)[1]
+        return mean + best_tops(laws, prices, beta, room, FEW_SECTIONS)[1]
 
     at_low, at_high = over(low), np.zeros(len(high))
     for step in range(CHORDS):  # the support function is convex in s, and falls: a chord ends where it is met

@@ -20,8 +20,8 @@ from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import norms
 from pmlopt.measures.orders import renyi_centre, sibson_level
+from pmlopt.model.privacy.dual_prices import DISTANCE, FARTHEST, centred, costs, lowest_point
 from pmlopt.model.privacy.requirement import (
     LARGEST_EXPONENT,
     MARGIN,
@@ -37,7 +37,7 @@ DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""
 
 FAR_LEVEL, FAR_ORDER = 1e-4, 100.0
-"""Below this level, and above this order of the dual norm, prices far above their differences are searched."""
+"""Below this level, and above this order of the dual norm, prices may be far above their differences."""
 
 LEAST_ABOVE_ONE = 1e-3
 """Orders above 1 by less are declared as order 1: solvers do not see such differences of norms. What a
@@ -271,12 +271,25 @@ class SibsonLeakage(OfOrder):
         return self._above((total / int(matrix[0].sum())).ln())
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        """`<p g, P> <= K max_y (sum_x p[x] max(g[x,y], 0)^beta)^(1/beta)`, by Hoelder's inequality.
+        """`<p g, P> <= t + K max_y (sum_x p[x] max(g[x,y] - t, 0)^beta)^(1/beta)` for any threshold t, by
+        Hoelder's inequality.
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
-        lengths = norms(prior.pmf, np.maximum(gains, 0.0), self.beta)
-        return self.largest_norm(prior.pmf) * float(lengths.max())
+        law, room = prior.pmf[:, None], self.log_largest_norm(prior.pmf)
+        own, means = centred(law, gains)
+        reach = max(float(np.ptp(gains)), 1e-300)
+
+        def bounds(thresholds: FloatArray) -> FloatArray:
+            each = [means + costs(law, own, means - t, self.beta, room) for t in thresholds]
+            return np.asarray(np.max(each, axis=1))
+
+        def lower(logs: FloatArray) -> FloatArray:
+            return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), FARTHEST))
+
+        ends = (np.array([end]) for end in (-DISTANCE, DISTANCE + math.log(self.beta)))
+        _, least = lowest_point(lambda logs: bounds(lower(logs)), *ends)
+        return float(min(least[0], bounds(np.array([0.0]))[0]))
 
 
 NEAR = 1e-14

@@ -246,9 +246,9 @@ class RenyiPML(EachOutcome):
         if not unit:
             return {"prices": np.zeros((len(views), *shape)), "tops": np.zeros((len(views), shape[1]))}
         candidates = []
-        for far in (False, True) if self._may_be_far else (False,):
-            parts = [with_best_tops(law, unit * prices, self.beta, room)
-                     for law, prices, room in self._searched_prices(prior, gains / unit, views, far)]  # fmt: skip
+        for far in {False, self._may_be_far}:
+            searched = self._searched_prices(prior, gains / unit, views, far)
+            parts = [with_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched]
             prices, tops = map(np.array, zip(*parts, strict=True))
             candidates.append({"prices": prices, "tops": tops})
         return min(candidates, key=lambda one: self.proved(prior, gains, one))
@@ -548,7 +548,9 @@ class RobustRenyiPML(OfOrder):
         ]
         if self._may_be_far:
             nearest = np.repeat(member(self.over, prior.pmf)[:, None], gains.shape[1], axis=1)
-            found += [(law, *best_prices(prior.pmf, gains, law, self.beta, room)) for law in (laws, nearest)]
+            both, twice = np.hstack([laws, nearest]), np.hstack([gains, gains])
+            own, tops = best_prices(prior.pmf, twice, both, self.beta, room)
+            found += zip(np.split(both, 2, axis=1), np.split(own, 2, axis=1), np.split(tops, 2), strict=True)
         witnesses = [dict(zip(("laws", "prices", "tops"), one, strict=True)) for one in found]
         return min(witnesses, key=lambda one: self.proved(prior, gains, one))
 
