@@ -504,19 +504,23 @@ def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
 
     Rounded up at its own size; where the laws are not rows of the matrix they are means of these, rounded.
     """
-    best = 0.0  # e^level - 1
+    best = -1.0  # e^level - 1
     for law, losses in _against(matrix, others):
         order = np.argsort(-losses, axis=1, kind="stable")
-        truth = np.take_along_axis(matrix, order, axis=1).astype(np.longdouble)
-        other = law[order].astype(np.longdouble)
-        masses, below = np.cumsum(truth, axis=1), np.cumsum(other, axis=1)
-        rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + share)
+        truth, other = np.take_along_axis(matrix, order, axis=1), law[order]
+        masses, below = (np.cumsum(part.astype(np.longdouble), axis=1) for part in (truth, other))
         if (masses[below == 0] > share).any():
             return math.inf
-        over = np.cumsum(truth - other, axis=1) - share + rounding
-        best = max(best, float((over[below > 0] / below[below > 0]).max(initial=0.0)))
+        over = np.cumsum(truth.astype(np.longdouble) - other, axis=1) - share
+        rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + share)
+        close = np.abs(over) <= rounding
+        over += rounding
+        for x, last in np.argwhere(close).tolist():  # a sum that is rounded once has the right sign
+            terms = (*truth[x, : last + 1].tolist(), *(-other[x, : last + 1]).tolist(), -share)
+            over[x, last] = math.fsum(terms)
+        best = max(best, float((over[below > 0] / below[below > 0]).max(initial=-1.0)))
     off = float(np.finfo(float).eps)
-    best += 8 * off * best + (0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best))
+    best += 8 * off * abs(best) + (0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best))
     return math.log1p(best) * (1 + 4 * off) if best > 0 else 0.0
 
 

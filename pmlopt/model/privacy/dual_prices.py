@@ -9,6 +9,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.measures.orders import order_surplus
+from pmlopt.model.privacy.requirement import Witness, shaped
 
 GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
 """Of the interval in which a least value is searched: to 1e-15 of it."""
@@ -156,3 +157,13 @@ def best_prices(
         at_low, at_high = np.where(within, at_low, at_middle), np.where(within, at_middle, at_high)
     prices, _ = own(high)
     return prices, best_tops(laws, prices, beta, room)[0]
+
+
+def prices_of(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
+    """For each law numbers of outputs, (S, M), and what is added to all of an output, (M,): these are prices.
+
+    Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
+    """
+    prices, tops = shaped(witness, "prices", shape), (shape[0], shape[2])
+    added = shaped(witness, "tops", tops) if "tops" in witness else np.zeros(tops)
+    return list(zip(prices, added, strict=True))

@@ -171,6 +171,12 @@ LARGEST = 1e300
 """What stands for more than that in floats that only say which is larger."""
 
 
+def over_tops(matrix: Any) -> tuple[Any, FloatArray]:
+    """(M,) the largest entries, and in floats the columns over them; ones where there is none."""
+    tops = matrix.max(axis=0)
+    return tops, np.asarray(matrix / np.where(tops > 0, tops, 1), dtype=np.float64) + (tops == 0)
+
+
 def decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
     """Whole numbers, fractions or floats as decimals, over a whole number."""
     found = (Fraction(number) / int(total) for number in numbers)

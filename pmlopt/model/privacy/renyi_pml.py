@@ -31,6 +31,7 @@ from pmlopt.model.privacy.dual_prices import (
     costs,
     lowest_point,
     net_prices,
+    prices_of,
     with_best_tops,
 )
 from pmlopt.model.privacy.of_order import (
@@ -44,6 +45,7 @@ from pmlopt.model.privacy.of_order import (
     log_norm,
     minimise,
     over_one,
+    over_tops,
     seen,
 )
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
@@ -269,10 +271,11 @@ class RenyiPML(EachOutcome):
             length = cp.Variable((1, shape[1]))
             if far:
                 price = cp.Variable(shape)
-                deviations = np.sqrt(secret)[:, None] * (np.eye(len(secret)) - secret[None, :])
+                centring = np.eye(len(secret)) - secret[None, :]
+                deviations = np.sqrt(secret)[:, None] * centring
                 rules.append(cp.norm(deviations @ price, 2, axis=0) <= length[0])
                 cost = math.sqrt(2 * room * (self.beta - 1))
-                left = left - (joint - joint @ np.outer(np.ones(len(secret)), secret)) @ price
+                left = left - joint @ centring @ price
             else:
                 price = cp.Variable(shape, nonneg=True)
                 rules.append(declared_norms(secret, price, self.beta) <= length[0])
@@ -295,7 +298,7 @@ class RenyiPML(EachOutcome):
             return super().proved(prior, gains, witness)
         views, left = self.views(prior.pmf), gains
         shape = (len(views), len(self.about.values), gains.shape[1])
-        for (weights, given, total), (price, top) in zip(views, _prices_of(witness, shape), strict=True):
+        for (weights, given, total), (price, top) in zip(views, prices_of(witness, shape), strict=True):
             secret = weights / total
             law, own = secret[:, None], centred(secret[:, None], price)
             net = net_prices(law, own[0], top + own[1], self.beta, self.log_largest_norm(secret))
@@ -494,7 +497,7 @@ class RobustRenyiPML(OfOrder):
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         keep = below(1 / self.largest_norm(prior.pmf))
-        tops, columns = _over_tops(matrix)
+        tops, columns = over_tops(matrix)
         threshold = self._threshold(columns, self._most)[0]
         slack = columns - keep / self.alpha * threshold * (columns / threshold) ** self.alpha
         lowest = np.maximum(-slack.min(axis=0), 0.0)
@@ -509,7 +512,7 @@ class RobustRenyiPML(OfOrder):
         }
 
     def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
-        tops, columns = _over_tops(matrix)
+        tops, columns = over_tops(matrix)
         over = self._threshold(columns, self._most)[1]
         return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._most)
 
@@ -517,7 +520,7 @@ class RobustRenyiPML(OfOrder):
         """By how much the bound is missed at a threshold, in units of the largest entry, rounded up."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
-        tops, columns = _over_tops(matrix)
+        tops, columns = over_tops(matrix)
         found = [Fraction(0)] * matrix.shape[1]
         for y, threshold in enumerate(self._threshold(columns, self._most)[0].tolist()):
             if (matrix[:, y] == matrix[0, y]).all():
@@ -539,7 +542,7 @@ class RobustRenyiPML(OfOrder):
         are searched without rounding in their size.
         """
         if not gains.any():
-            return self._no_prices(prior, gains)
+            return {"laws": np.repeat(prior.pmf[:, None], gains.shape[1], axis=1), "prices": gains}
         room, searched = self.log_largest_norm(prior.pmf), self._searched(prior, gains)
         laws, prices = searched
         found = [
@@ -580,10 +583,6 @@ class RobustRenyiPML(OfOrder):
         inner = np.array([member(self.over, law) for law in laws.value.T]).T
         return inner, unit * prices * np.maximum(mass.value, 0.0)
 
-    def _no_prices(self, prior: Prior, gains: FloatArray) -> Witness:
-        laws = np.repeat(prior.pmf[:, None], gains.shape[1], axis=1)
-        return {"laws": laws, "prices": np.zeros(gains.shape)}
-
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """For any law Q of the set and prices h >= 0, `<Q h, v> <= K |h| <Q, v>` with the norm of order beta.
 
@@ -591,7 +590,7 @@ class RobustRenyiPML(OfOrder):
         """
         laws = np.array([member(self.over, law) for law in shaped(witness, "laws", gains.shape).T]).T
         grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
-        ((prices, tops),) = _prices_of(grouped, (1, *gains.shape))
+        ((prices, tops),) = prices_of(grouped, (1, *gains.shape))
         own, mean = centred(laws, prices)
         net = net_prices(laws, own, tops + mean, self.beta, self.log_largest_norm(prior.pmf))
         paid = laws * net
@@ -599,19 +598,3 @@ class RobustRenyiPML(OfOrder):
 
     def __repr__(self) -> str:
         return f"RenyiPML({self.alpha:g}, {self.epsilon}, over={self.over!r})"
-
-
-def _over_tops(matrix: Any) -> tuple[Any, FloatArray]:
-    """(M,) the largest entries, and in floats the columns over them; ones where there is none."""
-    tops = matrix.max(axis=0)
-    return tops, np.asarray(matrix / np.where(tops > 0, tops, 1), dtype=np.float64) + (tops == 0)
-
-
-def _prices_of(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
-    """For each law numbers of outputs, (S, M), and what is added to all of an output, (M,): these are prices.
-
-    Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
-    """
-    prices, tops = shaped(witness, "prices", shape), (shape[0], shape[2])
-    added = shaped(witness, "tops", tops) if "tops" in witness else np.zeros(tops)
-    return list(zip(prices, added, strict=True))
