@@ -15,7 +15,7 @@ def test_rows_are_divided_by_their_sums_and_laws_stay_as_they_are() -> None:
     off = np.array([[0.9, 0.1], [0.3, 0.7]]) * (1 + np.array([[9e-10], [-9e-10]]))
     chain = Chain(np.array([0.4, 0.6]) * (1 - 8e-10), off)
     for law in (chain.initial, *chain.kernels[0]):
-        assert abs(sum(map(Fraction, law.tolist())) - 1) <= Fraction(2) ** -52
+        assert abs(sum(map(Fraction, law.tolist()), Fraction(-1))) <= Fraction(1, 2**52)
     again = Chain(chain.initial, chain.kernels)
     assert np.array_equal(again.kernels, chain.kernels)
     assert np.array_equal(again.initial, chain.initial)

@@ -41,16 +41,16 @@ def order_at_the_ends(rng: np.random.Generator) -> Result[Any]:
     prior = Prior(rng.dirichlet(np.ones(int(rng.integers(2, 5)))))
     alpha = float(rng.choice([1 + 2.0**-52, 1 + 10.0 ** rng.uniform(-15, -1), 2.0, 7.0, rng.uniform(1.1, 9)]))
     epsilon = float(rng.choice([0.0, 10.0 ** rng.uniform(-18, -3), rng.uniform(0.01, 1)]))
-    gains, kind = random_gains(rng, prior.size), rng.choice(["each", "mean", "every", "about", "over"])
-    privacy: Requirement = {
-        "each": lambda: RenyiPML(alpha, epsilon),
-        "mean": lambda: SibsonLeakage(alpha, epsilon),
-        "every": lambda: MaximalAlphaLeakage(alpha, epsilon),
-        "about": lambda: RenyiPML(alpha, epsilon, about=Secret(np.diag(prior.pmf))),
-        "over": lambda: RenyiPML(
-            alpha, epsilon, over=ConvexHull([prior.pmf, rng.dirichlet(np.ones(prior.size))])
-        ),
-    }[kind]()
+    gains, kind = random_gains(rng, prior.size), str(rng.choice(["each", "mean", "every", "about", "over"]))
+    other = rng.dirichlet(np.ones(prior.size))
+    forms: dict[str, Requirement] = {
+        "each": RenyiPML(alpha, epsilon),
+        "mean": SibsonLeakage(alpha, epsilon),
+        "every": MaximalAlphaLeakage(alpha, epsilon),
+        "about": RenyiPML(alpha, epsilon, about=Secret(np.diag(prior.pmf))),
+        "over": RenyiPML(alpha, epsilon, over=ConvexHull([prior.pmf, other])),
+    }
+    privacy = forms[kind]
     result = solve(design(prior, privacy, ExpectedGain(gains), gains.shape[1]))
     _hold_status(result, maximised=True)
     rows = [[Fraction(v) for v in row] for row in result.mechanism.matrix.tolist()]

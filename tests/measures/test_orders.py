@@ -26,8 +26,8 @@ def decimal_levels(law: FloatArray, matrix: FloatArray, alpha: float) -> tuple[l
         found, lengths, total = [], Decimal(0), Decimal(0)
         for column in matrix.T.tolist():
             pairs = [(w, Decimal(v)) for w, v in zip(masses, column, strict=True) if v]
-            mean = sum(w * v for w, v in pairs)
-            moment = sum(w * (order * (v / mean).ln()).exp() for w, v in pairs)
+            mean = sum((w * v for w, v in pairs), Decimal(0))
+            moment = sum((w * (order * (v / mean).ln()).exp() for w, v in pairs), Decimal(0))
             found.append(moment.ln() / (order - 1))
             lengths += mean * (moment.ln() / order).exp()
             total += mean

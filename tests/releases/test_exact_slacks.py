@@ -23,7 +23,7 @@ def power(level: float) -> Fraction:
 
 
 def slack(rows: Table, laws: Table, t: Fraction) -> Fraction:
-    return max(sum(max(Fraction(0), v - t * q) for v, q in zip(row, law, strict=True))
+    return max(sum((max(Fraction(0), v - t * q) for v, q in zip(row, law, strict=True)), Fraction(0))
                for row in rows for law in laws)  # fmt: skip
 
 
@@ -33,9 +33,9 @@ def histogram_slack(rows: Table, law: list[Fraction], people: int, t: Fraction) 
         total = Fraction(0)
         for outputs in combinations_with_replacement(range(len(law)), people):
             counts = [outputs.count(y) for y in range(len(law))]
-            ways = math.factorial(people) // math.prod(map(math.factorial, counts))
-            chance = ways * math.prod(q**count for q, count in zip(law, counts, strict=True))
-            mean = sum(c * v / q for c, v, q in zip(counts, row, law, strict=True)) / people
+            ways = Fraction(math.factorial(people) // math.prod(map(math.factorial, counts)))
+            chance = math.prod((q**count for q, count in zip(law, counts, strict=True)), start=ways)
+            mean = sum((c * v / q for c, v, q in zip(counts, row, law, strict=True)), Fraction(0)) / people
             total += chance * max(Fraction(0), mean - t)
         found.append(total)
     return max(found)

@@ -293,8 +293,8 @@ class SibsonLeakage(OfOrder):
         def lower(logs: FloatArray) -> FloatArray:
             return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), FARTHEST))
 
-        ends = (np.array([end]) for end in (-DISTANCE, DISTANCE + math.log(self.beta)))
-        _, least = lowest_point(lambda logs: bounds(lower(logs)), *ends)
+        near, far = (np.array([end]) for end in (-DISTANCE, DISTANCE + math.log(self.beta)))
+        _, least = lowest_point(lambda logs: bounds(lower(logs)), near, far)
         return float(min(least[0], bounds(np.array([0.0]))[0]))
 
 

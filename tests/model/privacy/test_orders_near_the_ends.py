@@ -18,7 +18,9 @@ FORMS: dict[str, Any] = {
     "each": RenyiPML,
     "mean": SibsonLeakage,
     "about": lambda alpha, epsilon: RenyiPML(alpha, epsilon, about=Secret(np.diag(PRIOR.pmf))),
-    "over": lambda alpha, epsilon: RenyiPML(alpha, epsilon, over=ConvexHull([PRIOR.pmf, [0.4, 0.3, 0.3]])),
+    "over": lambda alpha, epsilon: RenyiPML(
+        alpha, epsilon, over=ConvexHull([[0.5, 0.3, 0.2], [0.4, 0.3, 0.3]])
+    ),
     "remaining": lambda alpha, epsilon: RemainingRenyiPML(alpha, epsilon, [1.0, 1.0, 1.0]),
 }
 
