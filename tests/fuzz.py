@@ -19,7 +19,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from fuzzing import own, random_designs, random_orders, random_ratios, random_releases
+from fuzzing import own, random_designs, random_numbers, random_orders, random_ratios, random_releases
 from fuzzing.independent import UndecidedError
 from fuzzing.random_designs import FalseClaimError
 
@@ -54,6 +54,9 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "guesses": random_designs.several_guesses,
     "finite-order": random_orders.finite_order,
     "every-prior-order": random_orders.order_of_every_prior,
+    "order-at-the-ends": random_numbers.order_at_the_ends,
+    "other-units": random_numbers.other_units,
+    "chain-rows": random_numbers.chain_with_float_rows,
 }
 
 
@@ -116,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     else:
         for kind, tally in tallies.items():
             counts = ", ".join(f"{count} {name}" for name, count in tally.statuses.most_common())
-            sys.stdout.write(f"{kind:15} {tally.seconds:8.1f} s  {counts}\n")
+            sys.stdout.write(f"{kind:17} {tally.seconds:8.1f} s  {counts}\n")
             sys.stdout.writelines(f"  FALSE: {claim}\n" for claim in tally.false_claims)
     return 1 if any(tally.false_claims for tally in tallies.values()) else 0
 

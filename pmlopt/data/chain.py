@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -38,8 +39,8 @@ class Chain(Record):
             are not known: each kernel may be any one within them, another one at each step.
 
     Raises:
-        PriorError: a probability is negative, a law does not sum to one (within 1e-9), sizes differ, or a
-            kernel is not within its bounds.
+        PriorError: a probability is negative, a law does not sum to one (within 1e-9; it is divided by its
+            sum), sizes differ, or a kernel is not within its bounds.
 
     Examples:
         >>> chain = Chain([1.0, 0.0], [[0.9, 0.1], [0.3, 0.7]], ["home", "out"])
@@ -76,6 +77,7 @@ class Chain(Record):
                     f"{what} has the entry {laws.min():g} or the sum {wrong:.12g}: entries are at least 0, "
                     "and sum to one"
                 )
+        first, moves = normalised(first), normalised(moves)
         names = labels_of(labels, len(first), "the states", PriorError)
         bounds = None if over is None else _within(moves, over)
         vars(self).update(initial=first, kernels=moves, labels=names, over=bounds)
@@ -152,6 +154,22 @@ class Chain(Record):
         if rank < self.size:
             raise PriorError("the chain has several stationary laws: some states cannot reach the others")
         return np.asarray(np.maximum(found, 0.0) / np.maximum(found, 0.0).sum())
+
+
+def normalised(laws: FloatArray) -> FloatArray:
+    """Laws along the last axis over their sums, which are exact; those that sum to one up to rounding stay.
+
+    So laws that were divided stay as they are when they are read again.
+
+    Examples:
+        >>> normalised(np.array([[0.25, 0.75], [0.2, 0.2]])).tolist()
+        [[0.25, 0.75], [0.5, 0.5]]
+    """
+    rows = laws.reshape(-1, laws.shape[-1])
+    sums = np.array([math.fsum(row) for row in rows.tolist()])
+    off = np.abs(sums - 1) > rows.shape[1] * np.finfo(float).eps
+    divided = np.where(off[:, None], rows / np.where(off, sums, 1.0)[:, None], rows)
+    return np.asarray(divided.reshape(laws.shape))
 
 
 def counted_moves(

@@ -24,7 +24,6 @@ from .leakage import ldp_level as ldp_level
 from .leakage import leakage_level as leakage_level
 from .leakage import leakage_parts as leakage_parts
 from .leakage import lip_levels as lip_levels
-from .leakage import maximal_alpha_leakage as maximal_alpha_leakage
 from .leakage import maximal_leakage as maximal_leakage
 from .leakage import mutual_information as mutual_information
 from .leakage import pointwise_leakage as pointwise_leakage
@@ -32,6 +31,7 @@ from .leakage import privacy_region as privacy_region
 from .leakage import region_boundaries as region_boundaries
 from .leakage import secret_densities as secret_densities
 from .leakage import secret_witness as secret_witness
+from .orders import maximal_alpha_leakage as maximal_alpha_leakage
 from .outcomes import Audit as Audit
 from .outcomes import OutcomeTells as OutcomeTells
 from .outcomes import audit as audit

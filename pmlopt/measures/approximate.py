@@ -500,16 +500,28 @@ def _slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
 
 
 def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
-    """The least level at which `_slack` is a share, at least 0, by the events of the largest losses."""
-    best = 1.0
+    """The least level at which `_slack` is a share, at least 0, by the events of the largest losses.
+
+    Rounded up at its own size; where the laws are not rows of the matrix they are means of these, rounded.
+    """
+    best = -1.0  # e^level - 1
     for law, losses in _against(matrix, others):
         order = np.argsort(-losses, axis=1, kind="stable")
-        above = np.cumsum(np.take_along_axis(matrix, order, axis=1), axis=1) - share
-        below = np.cumsum(law[order], axis=1)
-        if (above[below == 0] > 0).any():
+        truth, other = np.take_along_axis(matrix, order, axis=1), law[order]
+        masses, below = (np.cumsum(part.astype(np.longdouble), axis=1) for part in (truth, other))
+        if (masses[below == 0] > share).any():
             return math.inf
-        best = max(best, float((above[below > 0] / below[below > 0]).max(initial=1.0)))
-    return math.log(best)
+        over = np.cumsum(truth.astype(np.longdouble) - other, axis=1) - share
+        rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + share)
+        close = np.abs(over) <= rounding
+        over += rounding
+        for x, last in np.argwhere(close).tolist():  # a sum that is rounded once has the right sign
+            terms = (*truth[x, : last + 1].tolist(), *(-other[x, : last + 1]).tolist(), -share)
+            over[x, last] = math.fsum(terms)
+        best = max(best, float((over[below > 0] / below[below > 0]).max(initial=-1.0)))
+    off = float(np.finfo(float).eps)
+    best += 8 * off * abs(best) + (0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best))
+    return math.log1p(best) * (1 + 4 * off) if best > 0 else 0.0
 
 
 def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
@@ -11,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pmlopt.core.arrays import FloatArray, Label, nonnegative
-from pmlopt.core.concave import Local, largest_over_laws, power_sum
+from pmlopt.core.concave import Local, largest_over_laws
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism, match_labels, paired
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
@@ -189,86 +188,6 @@ def channel_capacity(
 
     _, lower, upper = largest_over_laws(local, len(rows), tolerance, iterations)
     return max(lower, 0.0), max(upper, 0.0)
-
-
-def maximal_alpha_leakage(
-    mechanism: MechanismLike, alpha: float, tolerance: float = 1e-12, iterations: int = 200
-) -> tuple[float, float]:
-    """Maximal alpha-leakage, the largest Sibson information of order alpha over all priors, from both sides.
-
-    With `u[y] = sum_x p[x] P[x,y]^alpha` it is `alpha / (alpha - 1) log max_p sum_y u[y]^(1/alpha)`, in nats:
-    near the channel capacity for orders near 1, and the maximal leakage at infinity. The sum is concave in
-    p, and every prior has a law of the output that proves a bound; see `renyi_centre`.
-
-    Args:
-        mechanism: (N, M).
-        alpha: above 1 and finite.
-        tolerance: how near both must be, in nats.
-        iterations: at most so many; both bounds hold whenever it stops.
-
-    Raises:
-        PrivacyError: alpha is not above 1, or not finite.
-
-    Source: [liao2019tunable, Theorem 2]; the capacity of an order is that of [arimoto1977information].
-
-    Examples:
-        >>> lower, upper = maximal_alpha_leakage([[0.75, 0.25], [0.25, 0.75]], 2)  # 2 log(2 sqrt(0.3125))
-        >>> round(math.exp(lower), 9), round(math.exp(upper), 9)
-        (1.25, 1.25)
-    """
-    if not 1 < alpha < math.inf:
-        raise PrivacyError(
-            f"alpha is {alpha}: give a number above 1, or take the capacity or maximal leakage"
-        )
-    return renyi_centre(as_mechanism(mechanism).matrix, alpha, tolerance, iterations)[1:]
-
-
-def renyi_centre(
-    matrix: FloatArray, alpha: float, tolerance: float = 1e-14, iterations: int = 200
-) -> tuple[FloatArray, float, float]:
-    """The law t of the output from which the rows diverge least, with the largest divergence of order alpha.
-
-    `min_t max_x D_alpha(P[x] || t)` is the maximal alpha-leakage: the best t is proportional to
-    `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` at the best prior p. Any t proves an upper bound.
-
-    Args:
-        matrix: (N, M) rows that sum to one.
-        alpha: above 1.
-        tolerance: in nats.
-        iterations: at most so many.
-
-    Returns:
-        (M,) t, zero for outputs that never occur; what a prior reaches, and what t proves, in nats.
-
-    Source: [csiszar1995generalized] for the equality.
-
-    Examples:
-        >>> centre, lower, upper = renyi_centre(np.array([[1.0, 0.0], [0.5, 0.5]]), 2)
-        >>> centre.round(6).tolist()  # 1 / t = 1 / (4 t) + 1 / (4 (1 - t))
-        [0.75, 0.25]
-        >>> round(math.exp(upper), 9)
-        1.333333333
-    """
-    peaks, factor = matrix.max(axis=0), alpha / (alpha - 1)
-    occurs = peaks > 0
-    shapes = (matrix[:, occurs] / peaks[occurs]) ** alpha
-    law, total, _ = largest_over_laws(
-        power_sum(peaks[occurs], shapes, alpha), len(matrix), tolerance / factor, iterations
-    )
-    centre = np.zeros(len(peaks))
-    centre[occurs] = peaks[occurs] * np.maximum(law @ shapes, 1e-300) ** (1 / alpha)
-    centre = centre / centre.sum()
-    lower = max(0.0, factor * math.log(total))
-    return centre, lower, max(lower, factor * math.log(float(norms_from(centre, matrix, alpha).max())))
-
-
-def norms_from(centre: FloatArray, matrix: FloatArray, alpha: float) -> FloatArray:
-    """(N,) `(sum_y P[x,y]^alpha t[y]^(1-alpha))^(1/alpha)` of rows beside a law t, over outputs with t > 0.
-
-    That is `e^((alpha-1)/alpha D_alpha(P[x] || t))`.
-    """
-    occurs = centre > 0
-    return norms(centre[occurs], (matrix[:, occurs] / centre[occurs]).T, alpha)
 
 
 def norms(weights: FloatArray, columns: FloatArray, order: float) -> FloatArray:

@@ -29,7 +29,7 @@ from pmlopt.core.display import things
 from pmlopt.data.mechanism import Mechanism, MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.errors import FileFormatError, MechanismError, PrivacyError
-from pmlopt.measures.leakage import log_sum
+from pmlopt.measures.orders import order_levels
 from pmlopt.model.privacy import PML, RenyiPML
 from pmlopt.model.privacy.renyi_pml import RemainingRenyiPML
 from pmlopt.programs.exact.arithmetic import holds_exactly
@@ -158,9 +158,8 @@ class Ledger:
         order = math.inf if alpha == math.inf else RenyiPML(alpha, 0.0).alpha
         if order == math.inf:
             return self.levels
-        lifts = log_lifts(self.initial.pmf, self._histories.likelihoods)
-        logs = log_sum(order * lifts + np.log(self.initial.pmf), axis=1)[:, 0]
-        return np.asarray(np.maximum(logs / (order - 1), 0.0)[self._histories.place])
+        shares = np.exp(self._histories.likelihoods)
+        return order_levels(self.initial.pmf, shares.T, order)[self._histories.place]
 
     def groups(self) -> list[IntArray]:
         """The people by history: all in one group have the same posterior, and may share a design.

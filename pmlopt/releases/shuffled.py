@@ -259,16 +259,16 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
     count, share = whole(people, "the number of people", PrivacyError), probability(delta)
     p, m = paired(prior, mechanism)
     most = leakage_level(p, m)
-    found = 1.0
+    found = 0.0  # e^level - 1
     for values, law in _lifts(p, m):
         if _listed(values, count):
             found = max(found, _level_listed(*_means(values, law, count), share))
-        elif chernoff_excess(values, law, count, found) > share:
+        elif chernoff_excess(values, law, count, 1 + found) > share:
             t = mean_rarer(values, law, count, share).level(share)
             if count < FEW_PEOPLE:
                 t = min(t, mean_near(values, law, count, max(t, 1.0)).level(share))
-            found = max(found, t)
-    return min(most, math.log(found) + 4 * math.ulp(1.0)) if found > 1 else 0.0
+            found = max(found, raised(t) - 1)
+    return min(raised(most), raised(math.log1p(found)))
 
 
 def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float) -> float:
@@ -284,18 +284,19 @@ def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsi
         0.25
     """
     count = whole(people, "the number of people", PrivacyError)
-    t = math.exp(min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0))
+    level = min(nonnegative(epsilon, "epsilon", PrivacyError), 700.0)
+    t, over = lowered(math.exp(level)), lowered(math.expm1(level))
     found = 0.0
     for values, law in _lifts(*paired(prior, mechanism)):
         if _listed(values, count):
             means, masses = _means(values, law, count)
-            excess = float(np.maximum(means - t, 0.0) @ masses)
+            excess = raised(float(np.maximum(means - 1 - over, 0.0) @ masses), len(means))
         elif chernoff_excess(values, law, count, t) > found:
             excess = mean_near(values, law, count, t).excess(t)
         else:
             continue
         # the mean of n has no more excess than one of them, by Jensen's inequality
-        alone = float(np.maximum(values - t, 0.0) @ law) * (1 + SAME)
+        alone = raised(float(np.maximum(values - 1 - over, 0.0) @ law), len(values))
         found = max(found, min(excess, alone))
     return found
 
@@ -393,10 +394,13 @@ def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
     """For each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first.
 
     Letters whose lifts differ by rounding alone have the same events, and come once, with the larger lifts.
+    Lifts and probabilities are raised by what rounding may have taken off them and off means of them; an
+    output that all letters are as likely to have has the lift 1.
     """
     columns = m.matrix[:, m.support]
     law = p.pmf @ columns
-    lifts, law = columns / law, law / law.sum()
+    share = 1 + raising(sum(columns.shape))
+    lifts, law = np.where(np.ptp(columns, axis=0) == 0, 1.0, columns / law * share), law / law.sum() * share
     groups: dict[bytes, FloatArray] = {}
     for row in lifts:
         key = row.round(9).tobytes()
@@ -431,10 +435,26 @@ def _means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray
 
 
 def _level_listed(means: FloatArray, masses: FloatArray, delta: float) -> float:
-    """The least t with `sum masses max(0, means - t) <= delta`, for t of at least 0."""
+    """The least u >= 0 with `sum masses max(0, means - 1 - u) <= delta`, rounded up."""
     order = np.argsort(-means, kind="stable")
-    mean, above = means[order], np.cumsum(masses[order])
-    # with the k largest means above t the sum is `worth_k - t above_k`, and at most that for other t
-    worth = np.cumsum(masses[order] * mean)
-    enough = worth > delta
-    return float(((worth[enough] - delta) / above[enough]).max(initial=0.0))
+    # with the k largest means above 1 + u the sum is `worth_k - u above_k`, and at most that for other u
+    weights = masses[order].astype(np.longdouble)
+    terms = weights * (means[order] - 1)
+    worth, above = np.cumsum(terms), np.cumsum(weights)
+    rounding = (len(means) + 4) * np.finfo(np.longdouble).eps * (np.cumsum(np.abs(terms)) + delta)
+    return raised(float(((worth - delta + rounding) / above).max(initial=0.0)))
+
+
+def raising(terms: int) -> float:
+    """The share by which a result of so many roundings of floats may be too small."""
+    return (terms + 8) * 2 * UNIT
+
+
+def raised(number: float, terms: int = 0) -> float:
+    """A number of at least 0, rounded up at its own size by what so many roundings may have taken off."""
+    return number * (1 + raising(terms))
+
+
+def lowered(number: float) -> float:
+    """A number of at least 0, rounded down at its own size."""
+    return number * (1 - raising(0))

@@ -11,6 +11,9 @@ from pmlopt.core.arrays import nonnegative, whole
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import PrivacyError
 
+LARGEST_EXPONENT = 700.0
+"""In nats: from there on the secret itself is released but for less than a float can say."""
+
 MOST_SUBSETS = 200_000
 """Outputs up to which subset selection is written as a matrix."""
 
@@ -53,7 +56,8 @@ def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
 def least_ldp_estimation_error(size: int, epsilon: float) -> float:
     """The least error of estimated frequencies within epsilon-LDP at the uniform prior.
 
-    `(N-1)^2 / (N (e^eps - 1)^2) min_d (d e^eps + N - d)^2 / (d (N - d))`, n times the summed variance of the
+    `(N-1)^2 / (N (e^eps - 1)^2) min_d (d e^eps + N - d)^2 / (d (N - d))`, inf where that is above the largest
+    float; n times the summed variance of the
     efficient estimator, reached by subset selection.
 
     Args:
@@ -70,9 +74,10 @@ def least_ldp_estimation_error(size: int, epsilon: float) -> float:
         15.7086
     """
     n, level = _letters(size), _positive(epsilon)
-    up = math.exp(level)
-    sets = (((d * up + n - d) ** 2) / (d * (n - d)) for d in range(1, n))
-    return (n - 1) ** 2 / (n * math.expm1(level) ** 2) * min(sets)
+    rest = n / math.expm1(min(level, LARGEST_EXPONENT))  # d e^eps + N - d is d (e^eps - 1) + N
+    lengths = ((d + rest) / math.sqrt(d * (n - d)) for d in range(1, n))
+    root = (n - 1) / math.sqrt(n) * min(lengths)
+    return root * root
 
 
 def least_pml_estimation_error(size: int, epsilon: float) -> float:
@@ -98,10 +103,13 @@ def least_pml_estimation_error(size: int, epsilon: float) -> float:
         (2.74859, 0.83333)
     """
     n, level = _letters(size), min(_positive(epsilon), math.log(_letters(size)))
-    up = math.exp(level)
-    full = math.floor(n / up * (1 + 1e-14))
-    rest = max(0.0, n - full * up)
-    return (n - 1) ** 2 / (full * up**2 + rest**2 - n)
+    grown = math.expm1(level)
+    full = min(n - 1, math.floor(n * math.exp(-level) * (1 + 1e-14)))
+    empty = n - 1 - full
+    # of a column less one, over e^eps - 1: s letters at 1, one at r - 1 >= -1, and the others at -1
+    last = max(-1 / grown, empty / grown - full)
+    root = (n - 1) / grown / math.sqrt(full + last * last + empty / grown / grown)
+    return root * root
 
 
 def _letters(size: int) -> int:

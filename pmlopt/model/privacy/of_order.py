@@ -20,9 +20,11 @@ from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import MechanismLike, paired
 from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import norms, norms_from, renyi_centre
+from pmlopt.measures.orders import renyi_centre, sibson_level
+from pmlopt.model.privacy.dual_prices import DISTANCE, FARTHEST, centred, costs, lowest_point
 from pmlopt.model.privacy.requirement import (
     LARGEST_EXPONENT,
+    MARGIN,
     TOGETHER,
     Declared,
     Requirement,
@@ -34,9 +36,12 @@ from pmlopt.model.privacy.requirement import (
 DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45
 """Decimals of the check, and what their rounding may hide of a sum of logarithms."""
 
-GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
-"""Of the interval in which a least value is searched: to 1e-15 of it."""
+FAR_LEVEL, FAR_ORDER = 1e-4, 100.0
+"""Below this level, and above this order of the dual norm, prices may be far above their differences."""
 
+LEAST_ABOVE_ONE = 1e-3
+"""Orders above 1 by less are declared as order 1: solvers do not see such differences of norms. What a
+matrix misses by is mended, and levels, checks and bounds are of the order itself."""
 
 View: TypeAlias = tuple[Any, Any, Any]
 """Weights p of S letters, the (S, N) mechanism from them to the data, and what the weights are over.
@@ -93,7 +98,25 @@ class OfOrder(Requirement):
 
     def largest_norm(self, law: FloatArray) -> float:
         """`e^((alpha - 1) epsilon / alpha)`, for epsilon up to what can be told at all."""
-        return math.exp(min(self.epsilon, self._most_told(law)) / self.beta)
+        return math.exp(self.log_largest_norm(law))
+
+    def log_largest_norm(self, law: FloatArray) -> float:
+        """The logarithm of `largest_norm`, which has digits of its own next to 0."""
+        return min(self.epsilon, self._most_told(law)) / self.beta
+
+    @property
+    def _may_be_far(self) -> bool:
+        """Whether the best prices may be far above their differences."""
+        return self.epsilon < FAR_LEVEL or self.beta > FAR_ORDER
+
+    @property
+    def is_near_one(self) -> bool:
+        """Whether it is declared as one of order 1, which it is but for a share of alpha - 1."""
+        return self.alpha - 1 < LEAST_ABOVE_ONE
+
+    def _most_divergence(self, law: FloatArray) -> float:
+        """Epsilon, for epsilon up to what can be told at all, a little less."""
+        return min(self.epsilon, self._most_told(law)) / (1 + MARGIN)
 
     def _most_told(self, law: FloatArray) -> float:
         return -math.log(law.min())
@@ -111,13 +134,13 @@ class OfOrder(Requirement):
             return 0 * matrix.max(axis=0)
         own = seen(given, matrix)
         if matrix.dtype != object:
-            return self._float_excess(law / total, own, power(self.epsilon / self.beta))
+            return self._float_excess(law / total, own)
         with localcontext(Context(prec=DIGITS)):
             return self._exact_excess((law, total), own, power)
 
     @abstractmethod
-    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
-        """The violations in the units of the matrix."""
+    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+        """The violations in the units of the matrix, over `(alpha - 1) / alpha`."""
 
     @abstractmethod
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
@@ -136,6 +159,22 @@ def seen(given: Any, matrix: Any) -> Any:
     if given.ndim == 1 and isinstance(matrix, np.ndarray):
         return given[:, None] * matrix
     return (given if given.ndim == 2 else np.diag(given)) @ matrix
+
+
+def over_one(level: Any, epsilon: float, beta: float) -> Any:
+    """By how much the norm at a level exceeds the one at epsilon, times beta: `beta (e^(level/beta) - K)`."""
+    with np.errstate(over="ignore"):
+        return np.minimum(beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), LARGEST)
+
+
+LARGEST = 1e300
+"""What stands for more than that in floats that only say which is larger."""
+
+
+def over_tops(matrix: Any) -> tuple[Any, FloatArray]:
+    """(M,) the largest entries, and in floats the columns over them; ones where there is none."""
+    tops = matrix.max(axis=0)
+    return tops, np.asarray(matrix / np.where(tops > 0, tops, 1), dtype=np.float64) + (tops == 0)
 
 
 def decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
@@ -163,6 +202,12 @@ def declared_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Ex
     return cp.hstack([cp.pnorm(weighted[:, y], order, approx=False) for y in range(columns.shape[1])])
 
 
+def declared_divergences(p: FloatArray, columns: cp.Expression, means: cp.Expression) -> cp.Expression:
+    """(M,) `sum_x p[x] v[x] log(v[x] / q)` of the columns of a cvxpy expression with the means q, (M,)."""
+    spread = cp.reshape(means, (1, columns.shape[1]), order="F")
+    return p @ cp.rel_entr(columns, np.ones((len(p), 1)) @ spread)
+
+
 def minimise(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
     """Set the variables of a convex program to where it is least, as near as Clarabel comes."""
     for tolerance in (1e-11, 1e-8):
@@ -171,22 +216,6 @@ def minimise(goal: cp.Expression, rules: list[cp.Constraint]) -> None:
             warnings.simplefilter("ignore")  # where it stops a digit early
             cp.Problem(cp.Minimize(goal), rules).solve(solver="CLARABEL", **tight)
             return
-
-
-def lowest_point(
-    value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """(M,) where functions that fall and then rise are least, and their values there, by golden sections."""
-    one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
-    at_one, at_two = value(one), value(two)
-    for _ in range(SECTIONS):
-        left = at_one < at_two
-        low, high = np.where(left, low, one), np.where(left, two, high)
-        new = np.where(left, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
-        at_new = value(new)
-        one, two = np.where(left, new, two), np.where(left, one, new)
-        at_one, at_two = np.where(left, at_new, at_two), np.where(left, at_one, at_new)
-    return np.where(at_one < at_two, one, two), np.minimum(at_one, at_two)
 
 
 @dataclass(frozen=True)
@@ -226,15 +255,18 @@ class SibsonLeakage(OfOrder):
         p, m = paired(prior, mechanism)
         if not np.ptp(m.matrix, axis=0).any():
             return {"sibson_leakage": 0.0}
-        total = math.fsum(norms(p.pmf, m.matrix, self.alpha))
-        return {"sibson_leakage": max(0.0, math.log(total) * self.beta)}
+        return {"sibson_leakage": max(0.0, sibson_level(p.pmf, m.matrix[:, m.support], self.alpha))}
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
+        if self.is_near_one:
+            total = cp.sum(declared_divergences(prior.pmf, mechanism, law[0]))
+            return Declared({"sibson_leakage": total <= self._most_divergence(prior.pmf)})
         lengths = declared_norms(prior.pmf, mechanism, self.alpha)
         return Declared({"sibson_leakage": below(1 / self.largest_norm(prior.pmf)) * cp.sum(lengths) <= 1})
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
-        return norms(p, matrix, self.alpha).sum() - most * matrix[0].sum()
+    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+        level = sibson_level(p, matrix[:, matrix.any(axis=0)], self.alpha)
+        return matrix[0].sum() * over_one(level, self.epsilon, self.beta)
 
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():
@@ -245,12 +277,25 @@ class SibsonLeakage(OfOrder):
         return self._above((total / int(matrix[0].sum())).ln())
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        """`<p g, P> <= K max_y (sum_x p[x] max(g[x,y], 0)^beta)^(1/beta)`, by Hoelder's inequality.
+        """`<p g, P> <= t + K max_y (sum_x p[x] max(g[x,y] - t, 0)^beta)^(1/beta)` for any threshold t, by
+        Hoelder's inequality.
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
-        lengths = norms(prior.pmf, np.maximum(gains, 0.0), self.beta)
-        return self.largest_norm(prior.pmf) * float(lengths.max())
+        law, room = prior.pmf[:, None], self.log_largest_norm(prior.pmf)
+        own, means = centred(law, gains)
+        reach = max(float(np.ptp(gains)), 1e-300)
+
+        def bounds(thresholds: FloatArray) -> FloatArray:
+            each = [means + costs(law, own, means - t, self.beta, room) for t in thresholds]
+            return np.asarray(np.max(each, axis=1))
+
+        def lower(logs: FloatArray) -> FloatArray:
+            return np.asarray(gains.max() - np.minimum(reach * np.exp(logs), FARTHEST))
+
+        near, far = (np.array([end]) for end in (-DISTANCE, DISTANCE + math.log(self.beta)))
+        _, least = lowest_point(lambda logs: bounds(lower(logs)), near, far)
+        return float(min(least[0], bounds(np.array([0.0]))[0]))
 
 
 NEAR = 1e-14
@@ -335,10 +380,10 @@ class MaximalAlphaLeakage(OfOrder):
     def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
         return self.epsilon > LARGEST_EXPONENT or bool(power(self.epsilon) >= len(weights))
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
+    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
         total = matrix[0].sum()
-        centre = renyi_centre(matrix / total, self.alpha)[0]
-        return (float(norms_from(centre, matrix / total, self.alpha).max()) - most) * total
+        level = renyi_centre(matrix / total, self.alpha)[2]
+        return total * over_one(level, self.epsilon, self.beta)
 
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         if (matrix == matrix[0]).all():

@@ -6,9 +6,9 @@ Of the data under one prior, for every prior of a set, and about a secret.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar
 
@@ -23,16 +23,29 @@ from pmlopt.data.prior import Prior, PriorLike
 from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import Cells
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import norms
+from pmlopt.measures.orders import order_levels, order_surplus
+from pmlopt.model.privacy.dual_prices import (
+    best_prices,
+    best_tops,
+    centred,
+    costs,
+    lowest_point,
+    net_prices,
+    prices_of,
+    with_best_tops,
+)
 from pmlopt.model.privacy.of_order import (
+    DIGITS,
     LAST_DIGITS,
     OfOrder,
     View,
     decimals,
+    declared_divergences,
     declared_norms,
     log_norm,
-    lowest_point,
     minimise,
+    over_one,
+    over_tops,
     seen,
 )
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Requirement, Witness, below, shaped
@@ -41,9 +54,6 @@ from pmlopt.model.uncertainty import PriorSet
 
 LARGEST_WHOLE_ORDER = 64
 """Whole orders of up to this much are checked in integers; others in decimals."""
-
-DISTANCES = (-40.0, 40.0)
-"""Logarithms of how far a threshold is looked for below the gains, over their range."""
 
 CHORDS, NEAR = 40, 2e-15
 """Of a search for a level, at most, and how near both of its ends must be, as a share."""
@@ -61,9 +71,12 @@ class EachOutcome(OfOrder):
         p, m = paired(prior, mechanism)
         self.check(p)
         columns = m.matrix[:, m.support & self._tells(m.matrix)]
-        own = [(law / total, seen(given, columns)) for law, given, total in self.views(p.pmf)]
-        logs = [np.log(norms(law, each, self.alpha)) - np.log(law @ each) for law, each in own]
-        return {next(iter(self.limits)): max(0.0, float(np.max(logs, initial=0.0)) * self.beta)}
+        found = [self._levels(law / total, seen(given, columns)) for law, given, total in self.views(p.pmf)]
+        return {next(iter(self.limits)): float(np.max(found, initial=0.0))}
+
+    def _levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
+        """(M,) the levels of columns that are not zero, under the law of a view."""
+        return order_levels(law, columns, self.alpha)
 
     def _tells(self, matrix: Any) -> Any:
         """(M,) whether a column may break the bound: a constant tells nothing."""
@@ -75,18 +88,28 @@ class EachOutcome(OfOrder):
         for place, (weights, given, total) in enumerate(self.views(prior.pmf)):
             p, own = weights / total, seen(given, mechanism)
             means = law[0] if given is None or given.ndim == 1 else (p @ given) @ mechanism
+            if self.is_near_one:
+                mass = float(p.sum())
+                told = declared_divergences(p, own, means / mass)
+                most = self._most_divergence(p) + math.log(mass)
+                found[f"renyi_pml {place}"] = told <= most * means
+                continue
             norm = declared_norms(p, own, self.alpha)
             found[f"renyi_pml {place}"] = below(1 / self.largest_norm(p)) * norm <= means
         return Declared(found)
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
-        return norms(p, matrix, self.alpha) - most * (p @ matrix)
+    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+        means, found = p @ matrix, np.zeros(matrix.shape[1])
+        some = means > 0
+        over = over_one(self._levels(p, matrix[:, some]), self.epsilon, self.beta)
+        found[some] = means[some] * over
+        return found
 
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         weights, total = law
         if self.alpha == int(self.alpha) <= LARGEST_WHOLE_ORDER:
             order = int(self.alpha)
-            most = power((order - 1) * self.epsilon)
+            most = power(self.epsilon) ** (order - 1)
             return weights @ matrix**order * total ** (order - 1) - most * (weights @ matrix) ** order
         masses, found = decimals(weights, total), [Decimal(0)] * matrix.shape[1]
         for y in np.flatnonzero(self._tells(matrix) & matrix.any(axis=0)).tolist():
@@ -97,15 +120,9 @@ class EachOutcome(OfOrder):
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
         """(M,) thresholds t with the least bound of `proved`, which is convex in t."""
-        high = gains.max(axis=0)
-        reach = np.maximum(high - gains.min(axis=0), 1e-300)
-
-        def bound(logs: FloatArray) -> FloatArray:
-            return self._bounds(prior, gains, high - reach * np.exp(logs))
-
-        logs, least = lowest_point(bound, *(np.full(len(high), end) for end in DISTANCES))
-        lower = least < self._bounds(prior, gains, high)
-        return {"thresholds": np.where(lower, high - reach * np.exp(logs), high)}
+        law, room = self._law(prior)
+        own, mean = centred(law, gains)
+        return {"thresholds": mean - best_tops(law, own, self.beta, room)[0]}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """For any threshold t, `<p g, lam> <= t + K (sum p max(g - t, 0)^beta)^(1/beta)`, by Hoelder's
@@ -117,11 +134,19 @@ class EachOutcome(OfOrder):
         return float(self._bounds(prior, gains, shaped(witness, "thresholds", (gains.shape[1],))).max())
 
     def _bounds(self, prior: Prior, gains: FloatArray, thresholds: FloatArray) -> FloatArray:
+        law, room = self._law(prior)
+        own, mean = centred(law, gains)
+        return np.asarray(mean + costs(law, own, mean - thresholds, self.beta, room))
+
+    def _law(self, prior: Prior) -> tuple[FloatArray, float]:
+        """(N, 1) the law in the norm, over its sum, and the logarithm of the largest norm under that."""
         law, _, total = self.views(prior.pmf)[0]
-        with np.errstate(over="ignore"):  # an infinite bound is true
-            above = np.maximum(gains - thresholds, 0.0)
-            most = self.largest_norm(law / total)
-            return np.asarray(thresholds + most * norms(law / total, above, self.beta))
+        room = self.log_largest_norm(law / total) + self._log_mass(prior) / self.beta
+        return (law / law.sum())[:, None], room
+
+    def _log_mass(self, prior: Prior) -> float:
+        """The logarithm of the sum of the law, rounded up."""
+        return 0.0
 
 
 @dataclass(frozen=True, init=False, repr=False)
@@ -221,35 +246,63 @@ class RenyiPML(EachOutcome):
         unit, views = float(np.abs(gains).max()), self.views(prior.pmf)
         shape = (len(self.about.values), gains.shape[1])
         if not unit:
-            return {"prices": np.zeros((len(views), *shape))}
-        left, prices, rules = gains / unit, [], []
+            return {"prices": np.zeros((len(views), *shape)), "tops": np.zeros((len(views), shape[1]))}
+        candidates = []
+        for far in {False, self._may_be_far}:
+            searched = self._searched_prices(prior, gains / unit, views, far)
+            parts = [with_best_tops(law, unit * prices, self.beta, room) for law, prices, room in searched]
+            prices, tops = map(np.array, zip(*parts, strict=True))
+            candidates.append({"prices": prices, "tops": tops})
+        return min(candidates, key=lambda one: self.proved(prior, gains, one))
+
+    def _searched_prices(
+        self, prior: Prior, gains: FloatArray, views: list[View], far: bool
+    ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
+        """For each view its law (S, 1), prices (S, M) and the logarithm of K.
+
+        With `far` prices are far above their differences, where what they cost is a deviation, up to the
+        share of epsilon; only the differences matter then.
+        """
+        left, prices, rules = gains, [], []
         for weights, given, total in views:
             secret = weights / total
-            price, length = cp.Variable(shape, nonneg=True), cp.Variable((1, shape[1]))
-            rules.append(declared_norms(secret, price, self.beta) <= length[0])
+            room, shape = self.log_largest_norm(secret), (len(secret), gains.shape[1])
             joint = (secret[:, None] * given / prior.pmf).T
-            most = self.largest_norm(secret)
-            left = left - joint @ price + most * joint.sum(axis=1, keepdims=True) @ length
-            prices.append(price)
+            length = cp.Variable((1, shape[1]))
+            if far:
+                price = cp.Variable(shape)
+                centring = np.eye(len(secret)) - secret[None, :]
+                deviations = np.sqrt(secret)[:, None] * centring
+                rules.append(cp.norm(deviations @ price, 2, axis=0) <= length[0])
+                cost = math.sqrt(2 * room * (self.beta - 1))
+                left = left - joint @ centring @ price
+            else:
+                price = cp.Variable(shape, nonneg=True)
+                rules.append(declared_norms(secret, price, self.beta) <= length[0])
+                cost = math.exp(room)
+                left = left - joint @ price
+            left = left + cost * joint.sum(axis=1, keepdims=True) @ length
+            prices.append((price, secret, room))
         minimise(cp.sum(cp.max(left, axis=0)), rules)
-        found = [np.zeros(shape) if one.value is None else np.maximum(one.value, 0.0) for one in prices]
-        return {"prices": unit * np.array(found)}
+        for price, secret, room in prices:
+            yield secret[:, None], np.zeros(price.shape) if price.value is None else price.value, room
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """For any prices h >= 0, `sum_s w[s] h[s] P(y | s) <= K |h| P(y)` with the norm of order beta.
 
         That is Hoelder's inequality again: no column within the bound collects what the prices pay of the
-        gains, and a column of mean one collects at most the largest of what is left.
+        gains, and a column of mean one collects at most the largest of what is left. The prices of each law
+        and output are `max(prices + tops, 0)`, so that they may be far above their differences.
         """
         if self.about is None:
             return super().proved(prior, gains, witness)
         views, left = self.views(prior.pmf), gains
         shape = (len(views), len(self.about.values), gains.shape[1])
-        prices = np.maximum(shaped(witness, "prices", shape), 0.0)
-        for (weights, given, total), price in zip(views, prices, strict=True):
+        for (weights, given, total), (price, top) in zip(views, prices_of(witness, shape), strict=True):
             secret = weights / total
-            most = self.largest_norm(secret) * norms(secret, price, self.beta)
-            left = left - (secret[:, None] * given / prior.pmf).T @ (price - most)
+            law, own = secret[:, None], centred(secret[:, None], price)
+            net = net_prices(law, own[0], top + own[1], self.beta, self.log_largest_norm(secret))
+            left = left - (secret[:, None] * given / prior.pmf).T @ net
         return float(left.max())
 
     def __repr__(self) -> str:
@@ -300,6 +353,21 @@ class RemainingRenyiPML(EachOutcome):
 
     def _tells(self, matrix: Any) -> Any:
         return np.ones(matrix.shape[1], dtype=bool)
+
+    def _levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
+        mass = float(law.sum())
+        return order_levels(law / mass, columns, self.alpha) - math.log(mass)
+
+    def _log_mass(self, prior: Prior) -> float:
+        with localcontext(Context(prec=DIGITS)):
+            mass = sum(
+                (
+                    Decimal(w) / Decimal(lift)
+                    for w, lift in zip(prior.weights, self.lifts.tolist(), strict=True)
+                ),
+                Decimal(0),
+            )
+            return math.nextafter(float((mass / sum(prior.weights)).ln() + LAST_DIGITS), math.inf)
 
     def __repr__(self) -> str:
         return f"RemainingRenyiPML({self.alpha:g}, {self.epsilon}, <{len(self.lifts)} lifts>)"
@@ -357,8 +425,8 @@ class RobustRenyiPML(OfOrder):
         least = self.over.least_mean(columns)
         if not columns.size or (least <= 0).any():
             return {"renyi_pml": math.inf if columns.size else 0.0}
-        low = np.ones(columns.shape[1])
-        high = low + np.maximum(self._threshold(columns, low)[1], 0.0) / least
+        low = np.zeros(columns.shape[1])
+        high = np.maximum(self._threshold(columns, low)[1], 0.0) / least
         for _ in range(CHORDS):
             below_zero = np.minimum(self._threshold(columns, high)[1], 0.0)
             low = np.maximum(low, high + below_zero / least)
@@ -367,28 +435,37 @@ class RobustRenyiPML(OfOrder):
             over = np.maximum(self._threshold(columns, low)[1], 0.0)
             fall = np.maximum(over - below_zero, 1e-300)
             high = np.minimum(high, low + over / fall * (high - low))
-        return {"renyi_pml": math.log(float(high.max()) * (1 + NEAR)) * self.beta}
+        return {"renyi_pml": math.log1p(float(high.max()) * (1 + NEAR) / self.beta) * self.beta}
 
     def _slack(self, columns: FloatArray, most: Any, thresholds: FloatArray) -> FloatArray:
-        """(N, M) `K v - v^alpha t^(1-alpha) / alpha`, whose least mean is to be `(1 - 1/alpha) t` or more."""
+        """(N, M) `c v - t f(v / t - 1)`, whose least mean is to be 0 or more; see `order_surplus` for f.
+
+        That is beta times `K v - v^alpha t^(1-alpha) / alpha - (1 - 1/alpha) t`, with `K = 1 + c / beta`, and
+        has digits of its own for orders near 1 and levels near 0.
+        """
         with np.errstate(over="ignore"):
-            powers = np.minimum((columns / thresholds) ** self.alpha, LARGEST_POWER)
-        return np.asarray(most * columns - thresholds * powers / self.alpha)
+            surpluses = np.minimum(order_surplus(columns / thresholds - 1, self.alpha), LARGEST_POWER)
+        return np.asarray(most * columns - thresholds * surpluses)
 
     def _threshold(self, columns: FloatArray, most: Any) -> tuple[FloatArray, FloatArray]:
         """(M,) the t at which columns with a largest entry of one miss the bound least, and by how much.
 
-        What is missed is convex in t.
+        What is missed, times beta, is convex in t.
         """
 
         def missed(logs: FloatArray) -> FloatArray:
             slack = self._slack(columns, most, np.exp(logs))
             lowest = slack.min(axis=0)
-            return np.asarray(np.exp(logs) / self.beta - self.over.least_mean(slack - lowest) - lowest)
+            return np.asarray(-self.over.least_mean(slack - lowest) - lowest)
 
         least = np.maximum(self.over.least_mean(columns**self.alpha), 1e-300)
         logs, at_logs = lowest_point(missed, np.log(least) / self.alpha, np.zeros(columns.shape[1]))
         return np.exp(logs), at_logs
+
+    @property
+    def _most(self) -> float:
+        """`beta (K - 1)` at epsilon."""
+        return self.beta * math.expm1(min(self.epsilon, LARGEST_EXPONENT) / self.beta)
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         self.check(prior)
@@ -420,9 +497,9 @@ class RobustRenyiPML(OfOrder):
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         keep = below(1 / self.largest_norm(prior.pmf))
-        tops, columns = _over_tops(matrix)
-        threshold = self._threshold(columns, 1 / keep)[0]
-        slack = keep * self._slack(columns, 1 / keep, threshold)
+        tops, columns = over_tops(matrix)
+        threshold = self._threshold(columns, self._most)[0]
+        slack = columns - keep / self.alpha * threshold * (columns / threshold) ** self.alpha
         lowest = np.maximum(-slack.min(axis=0), 0.0)
         slack = tops * (slack + lowest)
         return {
@@ -434,18 +511,18 @@ class RobustRenyiPML(OfOrder):
             **self.over.auxiliary(slack),
         }
 
-    def _float_excess(self, p: FloatArray, matrix: FloatArray, most: float) -> Any:
-        tops, columns = _over_tops(matrix)
-        over = self._threshold(columns, most)[1]
-        return np.where(np.ptp(matrix, axis=0) > 0, tops * over, tops * (1 - most))
+    def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
+        tops, columns = over_tops(matrix)
+        over = self._threshold(columns, self._most)[1]
+        return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._most)
 
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         """By how much the bound is missed at a threshold, in units of the largest entry, rounded up."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
-        tops, columns = _over_tops(matrix)
+        tops, columns = over_tops(matrix)
         found = [Fraction(0)] * matrix.shape[1]
-        for y, threshold in enumerate(self._threshold(columns, float(most))[0].tolist()):
+        for y, threshold in enumerate(self._threshold(columns, self._most)[0].tolist()):
             if (matrix[:, y] == matrix[0, y]).all():
                 continue
             t, ratios = Decimal(threshold), [v / int(tops[y]) for v in decimals(matrix[:, y])]
@@ -459,10 +536,30 @@ class RobustRenyiPML(OfOrder):
         return np.array(found, dtype=object)
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """A law of the set and prices of the letters, (N, M) each, at which `proved` is least."""
+        """A law of the set and prices of the letters, (N, M) each, at which `proved` is least.
+
+        The laws are those that a program finds, or the one of the set next to the prior; the prices at each
+        are searched without rounding in their size.
+        """
+        if not gains.any():
+            return {"laws": np.repeat(prior.pmf[:, None], gains.shape[1], axis=1), "prices": gains}
+        room, searched = self.log_largest_norm(prior.pmf), self._searched(prior, gains)
+        laws, prices = searched
+        found = [
+            (laws, prices, np.zeros(gains.shape[1])),
+            (laws, *with_best_tops(laws, prices, self.beta, room)),
+        ]
+        if self._may_be_far:
+            nearest = np.repeat(member(self.over, prior.pmf)[:, None], gains.shape[1], axis=1)
+            both, twice = np.hstack([laws, nearest]), np.hstack([gains, gains])
+            own, tops = best_prices(prior.pmf, twice, both, self.beta, room)
+            found += zip(np.split(both, 2, axis=1), np.split(own, 2, axis=1), np.split(tops, 2), strict=True)
+        witnesses = [dict(zip(("laws", "prices", "tops"), one, strict=True)) for one in found]
+        return min(witnesses, key=lambda one: self.proved(prior, gains, one))
+
+    def _searched(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Laws of the set and prices that a program finds, or the prior and none where it fails."""
         unit, found, m = float(np.abs(gains).max()), self.over.polytope, gains.shape[1]
-        if not unit:
-            return self._no_prices(prior, gains)
         parts, bills = (
             cp.Variable((found.parts.shape[1], m), nonneg=True),
             cp.Variable(gains.shape, nonneg=True),
@@ -480,17 +577,11 @@ class RobustRenyiPML(OfOrder):
         left = gains / unit - cp.multiply(1 / prior.pmf[:, None], bills - most * laws)
         minimise(cp.sum(cp.max(left, axis=0)), rules)
         if laws.value is None or bills.value is None:
-            return self._no_prices(prior, gains)
+            return np.repeat(member(self.over, prior.pmf)[:, None], m, axis=1), np.zeros(gains.shape)
         inside = laws.value > NO_MASS
         prices = np.where(inside, np.maximum(bills.value, 0.0) / np.where(inside, laws.value, 1.0), 0.0)
-        return {"laws": np.array([member(self.over, law) for law in laws.value.T]).T,
-                "prices": unit * prices * np.maximum(mass.value, 0.0)}  # fmt: skip
-
-    def _no_prices(self, prior: Prior, gains: FloatArray) -> Witness:
-        return {
-            "laws": np.repeat(prior.pmf[:, None], gains.shape[1], axis=1),
-            "prices": np.zeros(gains.shape),
-        }
+        inner = np.array([member(self.over, law) for law in laws.value.T]).T
+        return inner, unit * prices * np.maximum(mass.value, 0.0)
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """For any law Q of the set and prices h >= 0, `<Q h, v> <= K |h| <Q, v>` with the norm of order beta.
@@ -498,18 +589,12 @@ class RobustRenyiPML(OfOrder):
         The laws are moved into the set where they are not in it.
         """
         laws = np.array([member(self.over, law) for law in shaped(witness, "laws", gains.shape).T]).T
-        prices = np.maximum(shaped(witness, "prices", gains.shape), 0.0)
-        tops = prices.max(axis=0)
-        shares = (prices / np.where(tops > 0, tops, 1.0)) ** self.beta
-        lengths = tops * (laws * shares).sum(axis=0) ** (1 / self.beta)
-        paid = laws * (prices - self.largest_norm(prior.pmf) * lengths)
+        grouped = {name: each[None] for name, each in witness.items() if name != "laws"}
+        ((prices, tops),) = prices_of(grouped, (1, *gains.shape))
+        own, mean = centred(laws, prices)
+        net = net_prices(laws, own, tops + mean, self.beta, self.log_largest_norm(prior.pmf))
+        paid = laws * net
         return float((gains - paid / prior.pmf[:, None]).max())
 
     def __repr__(self) -> str:
         return f"RenyiPML({self.alpha:g}, {self.epsilon}, over={self.over!r})"
-
-
-def _over_tops(matrix: Any) -> tuple[Any, FloatArray]:
-    """(M,) the largest entries, and in floats the columns over them; ones where there is none."""
-    tops = matrix.max(axis=0)
-    return tops, np.asarray(matrix / np.where(tops > 0, tops, 1), dtype=np.float64) + (tops == 0)

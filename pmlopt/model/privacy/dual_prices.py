@@ -1,0 +1,169 @@
+"""Prices that prove what columns of a finite order collect, however far they are above their differences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.measures.orders import order_surplus
+from pmlopt.model.privacy.requirement import Witness, shaped
+
+GOLDEN, SECTIONS = (math.sqrt(5) - 1) / 2, 70
+"""Of the interval in which a least value is searched: to 1e-15 of it."""
+
+DISTANCE = 40.0
+"""Logarithm of how many times as large as their differences prices may be; beta times that near order 1."""
+
+FARTHEST = 1e300
+"""The largest price."""
+
+CHORDS, FEW_SECTIONS = 10, 25
+"""By which the least value that a law proves is searched, and sections for the tops at each of them."""
+
+
+def lowest_point(
+    value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, sections: int = SECTIONS
+) -> tuple[FloatArray, FloatArray]:
+    """(M,) where functions that fall and then rise are least, and their values there, by golden sections."""
+    one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_one, at_two = value(one), value(two)
+    for _ in range(sections):
+        left = at_one < at_two
+        low, high = np.where(left, low, one), np.where(left, two, high)
+        new = np.where(left, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        at_new = value(new)
+        one, two = np.where(left, new, two), np.where(left, one, new)
+        at_one, at_two = np.where(left, at_new, at_two), np.where(left, at_one, at_new)
+    return np.where(at_one < at_two, one, two), np.minimum(at_one, at_two)
+
+
+def centred(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Prices less their mean under a law, (N, M), and the mean, (M,)."""
+    mean = (law * prices).sum(axis=0)
+    return prices - mean, mean
+
+
+def costs(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float) -> FloatArray:
+    """(M,) `K |h| - c` of prices `h = max(c + e, 0)` in the norm of order beta under a law.
+
+    As e has mean 0, `|h|^beta` is `c^beta` times the mean of one and terms that are at least 0: nothing is
+    rounded in units of c, which may be far above e. That is the bound of a threshold `t = m - c` on gains
+    `m + e`, less m.
+
+    Args:
+        law: (N, 1) or (N, M), that sums to one up to rounding.
+        prices: (N, M) e, of mean 0 under the law.
+        tops: (M,) c.
+        beta: above 1.
+        room: the logarithm of K.
+    """
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        heights = np.maximum(prices + tops, 0.0)
+        peaks = heights.max(axis=0)
+        scale = np.where(peaks > 0, peaks, 1.0)
+        near = math.exp(room) * scale * ((law * (heights / scale) ** beta).sum(axis=0)) ** (1 / beta) - tops
+        c = np.where(tops > 0, tops, 1.0)
+        d = prices / c
+        inside = np.maximum(d, -1.0)
+        terms = (beta - 1) * order_surplus(inside, beta) + beta * (inside - d)
+        moved = (law * terms).sum(axis=0)
+        tall = np.log1p(inside.max(axis=0))
+        shares = np.exp(beta * (np.log1p(inside) - tall))
+        far = tall + np.log((law * shares).sum(axis=0)) / beta
+        length = np.where(moved < 1, np.log1p(np.minimum(moved, 1.0)) / beta, far)
+        distant = c * np.expm1(room + length)
+    return np.where(peaks > 0, np.where(tops > 0, distant, near), -tops)
+
+
+def net_prices(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float) -> FloatArray:
+    """(N, M) `h - K |h|` of prices `h = max(c + e, 0)`; arguments as in `costs`."""
+    return np.asarray(np.maximum(prices, -tops) - costs(law, prices, tops, beta, room))
+
+
+def best_tops(
+    law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
+) -> tuple[FloatArray, FloatArray]:
+    """(M,) the tops c at which `costs`, which are convex in them, are least; and what they are there.
+
+    Arguments are as in `costs`, of whose prices the mean is 0.
+    """
+    high, spread = prices.max(axis=0), np.maximum((law * np.abs(prices)).sum(axis=0), 1e-300)
+    widest = np.maximum(np.abs(prices).max(axis=0), spread)
+
+    def at(tops: FloatArray) -> FloatArray:
+        return costs(law, prices, tops, beta, room)
+
+    def far(logs: FloatArray) -> FloatArray:
+        return np.asarray(np.minimum(np.exp(logs), FARTHEST))
+
+    def near(logs: FloatArray) -> FloatArray:
+        return np.asarray(high * np.expm1(logs))
+
+    ends = np.log(spread) - DISTANCE, np.log(widest) + (DISTANCE + math.log(beta))
+    logs, at_far = lowest_point(lambda logs: at(far(logs)), *ends, sections)
+    best, least = far(logs), at_far
+    near_ends = np.full(len(high), -DISTANCE), np.zeros(len(high))
+    logs, at_near = lowest_point(lambda logs: at(near(logs)), *near_ends, sections)
+    for tops, values in ((near(logs), at_near), (-high, high)):
+        best, least = np.where(values <= least, tops, best), np.minimum(values, least)
+    return best, least
+
+
+def with_best_tops(
+    law: FloatArray, prices: FloatArray, beta: float, room: float
+) -> tuple[FloatArray, FloatArray]:
+    """Prices less their mean, and the tops that are best for their differences."""
+    own, _ = centred(law, prices)
+    return own, best_tops(law, own, beta, room)[0]
+
+
+def best_prices(
+    p: FloatArray, gains: FloatArray, laws: FloatArray, beta: float, room: float
+) -> tuple[FloatArray, FloatArray]:
+    """Prices less their mean, and tops, under one law Q for each output that prove the least value s.
+
+    For a column v within the bound for Q, `<p (g - s), v>` is at most 0 where the support function of
+    `p (g - s) / Q` under Q is; letters without mass in Q have at most s.
+
+    Args:
+        p: (N,) the prior of the gains.
+        gains: (N, M).
+        laws: (N, M) Q.
+        beta: above 1.
+        room: the logarithm of the largest norm.
+    """
+    inside = laws > 0
+    weights = np.where(inside, p[:, None] / np.where(inside, laws, 1.0), 0.0)
+    high = gains.max(axis=0)
+    low = np.maximum(p @ gains, np.where(inside, -np.inf, gains).max(axis=0))
+
+    def own(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        return centred(laws, weights * np.where(inside, gains - values, 0.0))
+
+    def over(values: FloatArray) -> FloatArray:
+        prices, mean = own(values)
+        return mean + best_tops(laws, prices, beta, room, FEW_SECTIONS)[1]
+
+    at_low, at_high = over(low), np.zeros(len(high))
+    for step in range(CHORDS):  # the support function is convex in s, and falls: a chord ends where it is met
+        share = np.where(at_low > 0, at_low / np.where(at_low > 0, at_low - at_high, 1.0), 0.0)
+        middle = low + (share if step % 2 == 0 else 0.5 * share) * (high - low)
+        at_middle = over(middle)
+        within = at_middle <= 0
+        low, high = np.where(within, low, middle), np.where(within, middle, high)
+        at_low, at_high = np.where(within, at_low, at_middle), np.where(within, at_middle, at_high)
+    prices, _ = own(high)
+    return prices, best_tops(laws, prices, beta, room)[0]
+
+
+def prices_of(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
+    """For each law numbers of outputs, (S, M), and what is added to all of an output, (M,): these are prices.
+
+    Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
+    """
+    prices, tops = shaped(witness, "prices", shape), (shape[0], shape[2])
+    added = shaped(witness, "tops", tops) if "tops" in witness else np.zeros(tops)
+    return list(zip(prices, added, strict=True))
