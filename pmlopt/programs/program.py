@@ -227,6 +227,7 @@ class Method(Generic[P, S, C]):
         applies: whether it can take a program with a start.
         automatic: whether `auto` tries it; else it is run where it is asked for by name.
         takes: what a program must be for it, in words.
+        id: what tells it from the other rows of its question; left out, its name.
     """
 
     name: str
@@ -235,6 +236,10 @@ class Method(Generic[P, S, C]):
     applies: Callable[[P, S], bool] = always
     automatic: bool = True
     takes: str = ""
+    id: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", self.id or self.name)
 
 
 def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start") -> None:

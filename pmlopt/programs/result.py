@@ -90,6 +90,7 @@ class Result(Guessed, Generic[C_co]):
         timings: seconds.
         closed_form: the optimum by formula, where one is known.
         restart: a warm start for the next program of its kind.
+        method: the id of the row in the table of methods; empty where the result was read from a file.
     """
 
     GUESSES: ClassVar[Mapping[str, str]] = {
@@ -110,6 +111,7 @@ class Result(Guessed, Generic[C_co]):
     timings: Timings
     closed_form: ClosedForm | None
     restart: Restart = field(repr=False)
+    method: str = ""
 
     @property
     def mechanism(self) -> Mechanism:
@@ -133,7 +135,7 @@ class Result(Guessed, Generic[C_co]):
 
     @property
     def gap(self) -> float:
-        """|bound - value|."""
+        """How far the value may be from the best there is; negative where it is beyond the bound."""
         return self.certificate.gap
 
     @property

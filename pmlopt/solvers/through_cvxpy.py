@@ -12,6 +12,7 @@ import numpy as np
 
 from pmlopt.core.files import reason_of, write_whole
 from pmlopt.core.loaded_later import cp
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import FileFormatError, ProgramError, SolverUnavailableError
 from pmlopt.solvers.highs import loaded, model_of
 from pmlopt.solvers.outcome import Options, Outcome, compiled
@@ -44,6 +45,7 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
         solution = ready.chain.invert(raw, ready.inverse)
         status = solution.status
     except (cp.SolverError, ValueError, ArithmeticError) as cause:
+        raise_if_strict(cause)
         return Outcome("failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock)
     seconds = time.perf_counter() - clock
     state: Literal["point", "infeasible", "failed"] = "failed"

@@ -82,6 +82,14 @@ class EnvelopeDesignCertificate(Certificate):
             f"{self.delta:g}"
         )
 
+    @property
+    def is_maximised(self) -> bool:
+        return self.maximised
+
+    @property
+    def bound_rounding(self) -> float:
+        return rounding_of(self.table.size, float(np.abs(self.table).max(initial=0.0)))
+
     def checks(self) -> tuple[Claim, ...]:
         """That no post-processing leaks more but with probability delta, and that value and bound are right.
 
@@ -97,12 +105,12 @@ class EnvelopeDesignCertificate(Certificate):
         mass = leaking_mass(self.prior, matrix, self.epsilon, self.margins)
         kept = mass is not None and mass <= Fraction(self.delta)
         value, bound = self.figures()
-        near = rounding_of(self.table.size, float(np.abs(self.table).max(initial=0.0)))
+        near = self.bound_rounding
         return (
             mechanism,
             Claim("level", kept, RATIONAL, self.statement if kept else "the margins do not prove the level",
                   self.delta, None if mass is None else float(mass)),
             value_claim(self.value, value, near),
             bound_claim(self.bound, bound - near if self.maximised else bound + near, self.maximised),
-            gap_claim(self, near, self.maximised),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
         )  # fmt: skip

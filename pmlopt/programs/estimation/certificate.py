@@ -42,14 +42,25 @@ class EstimationCertificate(DesignCertificate):
     columns: int | None
     products: tuple[FloatArray, ...] = ()
 
+    @property
+    def is_maximised(self) -> bool:
+        return False
+
+    @property
+    def bound_rounding(self) -> float:
+        # an error has the unit of the workload, whatever that is; a logarithm has none
+        return 1e-9 * (abs(self.value) if self.criterion == "A" else max(1.0, abs(self.value)))
+
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a design for estimation, its extreme columns listed again."""
         rows = WorkloadRows((), self.workload)
         wanted = rows.matrix if self.criterion == "D" else rows.centred(self.prior.pmf)
         value = error_of(self.prior, self.mechanism, wanted, self.criterion)
-        rounding = 1e-9 * (abs(self.value) if self.criterion == "A" else max(1.0, abs(self.value)))
-        found: tuple[Claim, ...] = (*self.level_checks, value_claim(self.value, value, rounding))
-        found = (*found, gap_claim(self, rounding, False))
+        claims = (
+            value_claim(self.value, value, self.bound_rounding),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
+        )
+        found: tuple[Claim, ...] = (*self.level_checks, *claims)
         if self.criterion == "D" and not np.array_equal(self.workload, np.eye(self.prior.size)):
             text = "the criterion D is of all frequencies, and not of another workload"
             found = (*found, Claim("workload", False, RATIONAL, text))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
 from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
@@ -94,6 +94,16 @@ class Expectation(Program[C_co]):
     def scale(self) -> float:
         """The most that the choice of outputs can change the expected gain."""
         return float(self.columns.masses @ (self.columns.largest(self.table) - self.offsets))
+
+    @property
+    def rounding(self) -> float:
+        """The gap that rounding alone may leave, where that is more than the tolerance; else 0.
+
+        Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
+        not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
+        """
+        found = rounding_of(self.columns.terms, 3 * float(np.abs(self.centred).max(initial=0.0)))
+        return found if found > self.tolerance * self.scale else 0.0
 
     @property
     def constant(self) -> float:
