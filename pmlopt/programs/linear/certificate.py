@@ -30,7 +30,7 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
 from pmlopt.programs.exact.repair import Change
-from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
+from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns, round_outward
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +162,7 @@ class _Expectation(RequirementCertificate):
     @property
     def _rounding(self) -> float:
         """What rounding may have taken off the value."""
-        return rounding_of(sum(self.table.shape), float(np.abs(self.table).max()))
+        return self.columns.value_rounding(self.table, self.lifts)
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value, added constraints and bound of an expected gain or loss."""
@@ -184,10 +184,10 @@ class _Expectation(RequirementCertificate):
         columns = self.columns
         centred = columns.centred(self.table, self.maximised)
         gains, extra = priced(self.rows_added or (), centred, columns.masses)
-        constant = float(columns.masses @ columns.least(self.table))
+        constant = columns.mean_of_letters(columns.least(self.table))
         most = columns.proved(gains, rho, self.witness) if self.witness else columns.raw_bound(gains, rho)
         most = extra + (most + SHARE * columns.rounding_in(gains, rho))
-        return constant + most if self.maximised else constant - most
+        return round_outward(constant, most, self.maximised)
 
     def _added_claim(self, one: AffineConstraint) -> Claim:
         """That the mechanism keeps a constraint that was added, as far as the file says."""
