@@ -120,7 +120,7 @@ def with_other_type(data: Any, rng: random.Random) -> str:
     usual = [place for place in places(data) if place and not OPEN & set(place) and place[-1] not in OPTIONAL]
     place = rng.choice([one for one in usual if type(at(data, one)) in (dict, list, int, float)])
     own = at(data, place)
-    others = [other for other in (None, [], {}, "x", True) if type(other) is not type(own)]
+    others: list[Any] = [other for other in (None, [], {}, "x", True) if type(other) is not type(own)]
     return json.dumps(with_value(data, place, rng.choice(others)))
 
 
@@ -144,8 +144,6 @@ def with_witness(data: Any, rng: random.Random) -> str:
 
 def with_other_centre(data: Any, rng: random.Random) -> str:
     centre = (*CERTIFICATE, "privacy", "over", "center")
-    if type(at(data, centre[:-1])) is not dict or type(at(data, centre[:-1]).get("center")) is not dict:
-        return with_float(data, rng)
     key, value = rng.choice(
         [("kind", 3), ("kind", "x"), ("labels", "\x1b[2J"), ("labels", 4), ("labels", {})]
     )
@@ -158,14 +156,19 @@ FORMAT: Mapping[str, Callable[[Any, random.Random], str]] = {
 }
 
 
-@pytest.mark.parametrize("name", BASES)
-def test_what_is_not_of_the_format_is_not_proved(name: str, tmp_path: Path, draws: int = 5) -> None:
+def check_format(name: str, draws: int, path: Path) -> None:
+    """Mutate a file to one that is not of the format: the script proves nothing of it."""
     data, rng = json.loads(text_of(name)), random.Random(f"format of {name}")
     centred = {"other centre": with_other_centre} if name == "ball" else {}
     for kind, mutate in {**FORMAT, **centred}.items():
         for _ in range(draws):
             content = mutate(data, rng)
-            assert verdicts(tmp_path / "x.json", content)[1] != 0, (kind, content[:300])
+            assert verdicts(path, content)[1] != 0, (kind, content[:300])
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_what_is_not_of_the_format_is_not_proved(name: str, tmp_path: Path) -> None:
+    check_format(name, 5, tmp_path / "x.json")
 
 
 @pytest.mark.parametrize(
@@ -217,7 +220,7 @@ def test_what_is_still_found_true_is_true(name: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", BASES)
 def test_many_more_mutations(name: str, tmp_path: Path) -> None:
-    test_what_is_not_of_the_format_is_not_proved(name, tmp_path, draws=60)
+    check_format(name, 60, tmp_path / "x.json")
     check_claims(name, 150, tmp_path / "x.json")
 
 
