@@ -227,6 +227,7 @@ class Method(Generic[P, S, C]):
         applies: whether it can take a program with a start.
         automatic: whether `auto` tries it; else it is run where it is asked for by name.
         takes: what a program must be for it, in words.
+        takes_options: whether it hands options of a person's own to a solver.
     """
 
     name: str
@@ -235,6 +236,11 @@ class Method(Generic[P, S, C]):
     applies: Callable[[P, S], bool] = always
     automatic: bool = True
     takes: str = ""
+    takes_options: bool = False
+
+    def __repr__(self) -> str:
+        """The name and the reason in a line: what it runs is a function, which has no words."""
+        return f"<Method {self.name}: {self.reason}>"
 
 
 def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start") -> None:

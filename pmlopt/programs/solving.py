@@ -7,7 +7,7 @@ import multiprocessing
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -23,6 +23,7 @@ from pmlopt.errors import (
     PmloptError,
     ProgramError,
     SolverError,
+    SolverOptionError,
     SolverUnavailableError,
 )
 from pmlopt.programs.certificate import C_co, Restart, Status, Timings, WarmStart
@@ -164,6 +165,8 @@ def solve(
     tolerance: float | None = None,
     gap: float | None = None,
     isolated: bool = False,
+    solver_options: Mapping[str, Any] | None = None,
+    verbose: bool = False,
 ) -> Result[C_co]:
     """Solve a program and prove the answer.
 
@@ -191,9 +194,13 @@ def solve(
         isolated: whether each method runs in a process of its own (a fork of this one). One that hangs is
             stopped 30 seconds after the time limit, or after an hour where there is none; one whose process
             dies has failed; either way the next is tried. Variables that you declared keep their values.
+        solver_options: options of the solver that `solver` names, handed to it as cvxpy does, or to HiGHS
+            itself; they take precedence over pmlopt's.
+        verbose: whether the solver prints its log, where it has one.
 
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
+        SolverOptionError: the solver does not know an option, or takes none.
         SolverError: no method reached the tolerance; `.result` carries the best certified Result.
         SolverUnavailableError: the solver's name is unknown, or it cannot take this program.
         InputError: a limit is not positive, the warm start does not fit, or processes cannot be forked here.
@@ -208,7 +215,7 @@ def solve(
     """
     begin = time.perf_counter()
     question = _question_of(program)
-    options = options_of(time_limit, _share(program, tolerance, gap))
+    options = options_of(time_limit, _share(program, tolerance, gap), solver_options, verbose)
     if isolated:
         check_forks()
     if isinstance(warm_start, Mechanism):
@@ -218,7 +225,9 @@ def solve(
     allowed = program.allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
-    for method in question.chosen(program, solver, start):
+    methods = question.chosen(program, solver, start)
+    _check_takes_options(methods, solver, options)
+    for method in methods:
         if results and options.clock.late:
             break
         try:
@@ -236,6 +245,7 @@ def solve(
             attempts.append(f"{method.name}: its certificate fails: {'; '.join(failed)}")
             continue
         result = _result(found, method.name, method.reason, status, attempts, time.perf_counter() - begin)
+        result = replace(result, solver_options=options.solver_options)
         if status is Status.OPTIMAL:
             return result
         results.append(result)
@@ -294,6 +304,19 @@ def check_name(name: object) -> None:
 def check_options(time_limit: float | None, tolerance: float | None) -> None:
     """Raise an InputError for a limit or a tolerance that is not positive."""
     options_of(time_limit, 1.0 if tolerance is None else tolerance)
+
+
+def _check_takes_options(methods: Sequence[Method[Any, Any, Any]], solver: object, options: Options) -> None:
+    """Raise a SolverOptionError where options were given and no single solver is there to take them."""
+    names = ", ".join(options.solver_options)
+    if names and isinstance(solver, str) and solver.lower() == "auto":
+        raise SolverOptionError(f"the options {names} are of one solver: name it, as in solver='clarabel'")
+    for method in methods if names else ():
+        if not method.takes_options:
+            raise SolverOptionError(
+                f"{method.name} hands no options to a solver, and {names} would have no effect: leave them "
+                "out, or name a solver such as clarabel"
+            )
 
 
 def _question_of(program: Program[Any]) -> Question[Any, Any, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 DIGITS, NEAR, LARGEST, VERSION = Context(prec=60), Q(1, 10**12), 10**8, 3  # LARGEST in bytes of a file
 FILE = "format version inputs outputs unnamed matrix metadata"
 RESULT = ("status value bound gap level prior certificate solver reason attempts iterations warm_started "
-          "closed_form timings")  # fmt: skip
+          "closed_form timings solver_options")  # fmt: skip
 SHARED = "kind mechanism value bound privacy prior multipliers residuals repair"
 OWN = {"linear": "maximised table witness added", "least-leakage": "allowed expected weight laws"}
 ASKED = {"pml": "epsilon over about", "ldp": "epsilon", "lip": "lower upper", "maximal-leakage": "epsilon"}
@@ -241,8 +241,9 @@ def told(result, record):
     form, texts = result["closed_form"], [result["solver"], result["reason"], *result["attempts"]]
     texts += [] if form is None else [keys(form, "name value difference", "the closed form")["name"]]
     must(type(result["attempts"]) is list and all(type(text) is str for text in texts), "texts")
-    count, warm = result["iterations"], result["warm_started"]
+    count, warm, options = result["iterations"], result["warm_started"], result["solver_options"]
     must(type(count) in (int, type(None)) and type(warm) is bool, "the iterations")
+    must(type(options) is dict and json.dumps(options, allow_nan=False), "the options of the solver")
     fix = keys(record["repair"], "theta shift dropped", "the repair")
     row([fix["theta"], fix["shift"], *record["residuals"].values()])
     must(all(type(y) is int for y in fix["dropped"]) and type(fix["dropped"]) is list, "what was dropped")
@@ -273,9 +274,8 @@ def check(file):
     if form is not None:
         off = value - number(form["value"])
         need(abs(off - number(form["difference"])) <= NEAR * max(1, abs(value)), "the closed form")
-    limits = " and ".join(f"{float(v):.9g}" for v in asked.limits)
-    promise = f"the {len(p)} x {len(names[1])} matrix keeps {asked.name} of {limits} nats about the data for "
-    return f"proved: {promise}{asked.priors}; {found}"
+    most = " and ".join(f"{float(v):.9g}" for v in asked.limits) + f" nats about the data for {asked.priors}"
+    return f"proved: the {len(p)} x {len(names[1])} matrix keeps {asked.name} of {most}; {found}"
 
 def once(pairs):
     must(len(dict(pairs)) == len(pairs), "a key stands there twice")

@@ -260,7 +260,8 @@ def _row(
 ) -> Method[LinearDesign, Start, LinearCertificate]:
     """A solver, the reason for it, when it is tried, and its settings; `takes`: by name alone."""
     run = partial(_certified, name, settings)
-    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "")
+    own = name in (CLOSED_FORM, CLASSES, letter_pairs.NAME, structured.NAME)
+    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "", not own)
 
 
 def _asked(
@@ -447,7 +448,7 @@ def _orbits_row(
     def applies(program: SymmetricDesign, _: None) -> bool:
         return few is None or few == (program.space.orbits.count <= SIMPLEX_ORBITS)
 
-    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic)
+    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic, takes_options=True)
 
 
 _SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
