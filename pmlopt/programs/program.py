@@ -285,6 +285,7 @@ class Question(Generic[P, S, C]):
         gap_is_an_answer: whether a result whose gap is above the tolerance is returned with the status that
             says so; else `solve` raises a SolverError that carries it.
         by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
+        first: a feasible mechanism in milliseconds, for when the time is over; a MethodError without one.
     """
 
     program: type[P]
@@ -293,6 +294,7 @@ class Question(Generic[P, S, C]):
     certify: Callable[[P, FloatArray, FloatArray | None], Found[C]]
     gap_is_an_answer: Callable[[P], bool] = always
     by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
+    first: Callable[[P], Found[C]] | None = None
 
     @property
     def names(self) -> list[str]:

@@ -8,6 +8,7 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -129,6 +130,9 @@ QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
 PASSED_ON = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, SolverUnavailableError)
 """What ends `solve` wherever it comes from: nothing else that a method raises does."""
 
+FIRST = "first-feasible"
+"""What a result names as its solver where a formula gave the mechanism, after the time was over."""
+
 AHEAD = 1e-6
 """Among results without a proof, values that differ by less are equal, and the smaller gap counts."""
 
@@ -225,10 +229,11 @@ def solve(
     allowed = program.allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
+    within: list[Result[C_co]] = []
     methods = question.chosen(program, solver, start)
     _check_takes_options(methods, solver, options)
     for method in methods:
-        if results and options.clock.late:
+        if options.clock.late and (results or attempts):
             break
         try:
             found = run_apart(method, *asked) if isolated else method.run(*asked)
@@ -249,10 +254,13 @@ def solve(
         if status is Status.OPTIMAL:
             return result
         results.append(result)
+        within += [result] if found.asked and found.certificate.violation == 0 else []
         left = f"certified gap {gap_left:.3g} above the tolerance {allowed:.3g}"
         left = left if found.asked else "a level above the limit"
         attempts.append(f"{method.name}: {found.message}, {left}")
-    return _best(question, program, results, attempts)
+    spent = options.clock.limited and (options.clock.late or not results)
+    stopped = _stopped(question, program, within, attempts, begin) if spent else None
+    return _best(question, program, results, attempts) if stopped is None else stopped
 
 
 def certify(
@@ -376,6 +384,33 @@ def _result(
         closed_form=found.closed_form,
         restart=Restart(solver, found.arrays),
     )
+
+
+def _stopped(
+    question: Question[Any, Any, Any],
+    program: Program[C_co],
+    within: Sequence[Result[C_co]],
+    attempts: list[str],
+    begin: float,
+) -> Result[C_co] | None:
+    """Return the best mechanism of a solve that ran out of time, with the best bound; None without any.
+
+    One by formula is looked at too: it takes milliseconds, and a solver that was stopped may have less.
+    """
+    if question.first is None:
+        return None
+    known = list(within)
+    with suppress(MethodError, MechanismError):
+        found = question.first(program)
+        reason = "by formula, for the time was over before a solver had a better one"
+        seconds = time.perf_counter() - begin
+        known.append(_result(found, FIRST, reason, Status.STOPPED, attempts, seconds))
+    if not known:
+        return None
+    sign = 1 if program.maximised else -1
+    best = max(known, key=lambda result: sign * result.value)
+    tightest = min(known, key=lambda result: sign * result.bound)
+    return replace(best, certificate=best.certificate.with_bound_of(tightest.certificate))
 
 
 def _best(

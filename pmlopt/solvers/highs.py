@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.errors import SolverOptionError
-from pmlopt.solvers.outcome import Compiled, Options, Outcome, compiled
+from pmlopt.solvers.outcome import TIME, Compiled, Options, Outcome, compiled
 
 
 class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
@@ -53,6 +53,8 @@ RESTARTED: Mapping[str, float | str] = {
 def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
     """Solve an LP."""
     ready = compiled(problem, cp.HIGHS)
+    if options.clock.late:
+        return Outcome("failed", False, TIME, None, False, ready.seconds, 0.0)
     clock = time.perf_counter()
     solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})
     outcome = outcome_of(solver, False, ready.seconds, clock)

@@ -99,7 +99,7 @@ def _settings(solver: str, options: Options, extra: Mapping[str, Any]) -> dict[s
     strange = set(options.solver_options) - {"scipy_options"} if solver == "SCIPY" else ()
     if strange:
         raise SolverOptionError(
-            f"SCIPY takes its options as scipy_options={{...}}, and not {', '.join(sorted(strange))} by itself"
+            f"SCIPY takes its options as scipy_options={{...}}, and not {', '.join(sorted(strange))}"
         )
     tolerances = dict.fromkeys(_TOLERANCES.get(solver, ()), min(1e-8, options.tolerance))
     # nested ones are copied, for scipy's are changed on the way

@@ -120,7 +120,8 @@ def with_other_type(data: Any, rng: random.Random) -> str:
     usual = [place for place in places(data) if place and not OPEN & set(place) and place[-1] not in OPTIONAL]
     place = rng.choice([one for one in usual if type(at(data, one)) in (dict, list, int, float)])
     own = at(data, place)
-    others: list[Any] = [other for other in (None, [], {}, "x", True) if type(other) is not type(own)]
+    foreign: tuple[Any, ...] = (None, [], {}, "x", True)
+    others = [other for other in foreign if type(other) is not type(own)]
     return json.dumps(with_value(data, place, rng.choice(others)))
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -231,6 +231,11 @@ class LinearCertificate(_Expectation, DesignCertificate):
             for one in self.added
         )
 
+    def with_bound_of(self, other: Self) -> Self:
+        """Return the certificate with the bound of another one, whose proof has no part in the mechanism."""
+        proof = {name: getattr(other, name) for name in ("bound", "multipliers", "witness", "added")}
+        return replace(self, **proof)
+
     @property
     def columns(self) -> Listed:
         """The letters under the requirement."""
@@ -318,5 +323,10 @@ class SymmetricCertificate(OrbitCertificate, _Expectation):
 
     multipliers: Annotated[FloatArray, Shape("L")] | None
     maximised: bool
+
+    def with_bound_of(self, other: Self) -> Self:
+        """Return the certificate with the bound of another one, whose proof has no part in the mechanism."""
+        return replace(self, bound=other.bound, multipliers=other.multipliers)
+
     witness: ClassVar[Witness] = {}  # type: ignore[misc]
     rows_added: ClassVar[tuple[AffineConstraint, ...]] = ()  # type: ignore[misc]

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
-from pmlopt.programs.linear import letter_pairs, structured
+from pmlopt.programs.linear import feasible, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.certifying import (
     KnownOptimum,
@@ -139,7 +139,7 @@ def _certified(
     clock = time.perf_counter()
     point = outcome.found
     certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
-    form = better_form(program, certificate)
+    form = None if options.clock.late else better_form(program, certificate)
     if form is not None:
         certificate = certify_linear(program, form, point.multipliers, point.witness)
     certificate = _above(program, certificate, point)
@@ -416,11 +416,15 @@ QUESTION = Question(
     _certify,
     _gap_is_an_answer,
     by_cvxpy=_asked,
+    first=feasible.find_first_mechanism,
 )
 """Designs with an expected gain or loss.
 
 The gap of a design must close, unless constraints were added whose part in the bound is not sharp."""
 
+
+SECONDS_AN_ORBIT = 1.5e-5
+"""What cvxpy takes for each orbit of pairs to compile a program, which no time limit ends."""
 
 SIMPLEX_ORBITS = 12_000
 """Orbits of pairs up to which the simplex comes first, exact there and as fast as the interior point."""
@@ -430,6 +434,8 @@ def _by_orbits(
     name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: Options, _: None
 ) -> Found[SymmetricCertificate]:
     """Solve in orbits of pairs, repair, certify."""
+    if options.clock.late_by(-SECONDS_AN_ORBIT * program.space.orbits.count):
+        raise MethodError(f"{TIME}: compiling takes longer than there is")
     outcome = _generic(name, settings, program, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
@@ -471,5 +477,6 @@ IN_ORBITS = Question(
     uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
     gap_is_an_answer=lambda program: False,
     by_cvxpy=lambda name: _orbits_row(name, "asked for by name, through cvxpy", automatic=False),
+    first=feasible.find_first_by_orbits,
 )
 """The same on a symmetric prior."""
