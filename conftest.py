@@ -19,6 +19,7 @@ SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
 
 sys.dont_write_bytecode = False  # or every worker, and every process that a test starts, compiles all anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+os.environ["PMLOPT_STRICT"] = "1"  # a mistake in a method is raised, here and in what tests start
 
 collect_ignore = ["tests/fuzzing/own.py"]
 """Its requirement may be defined once, and is where the file is imported by its full name."""

@@ -138,6 +138,14 @@ def mutants(session: nox.Session) -> None:
 
 
 @nox.session
+def planted(session: nox.Session) -> None:
+    """Whether fast tests find errors that are planted in methods: `nox -s planted -- SEED COUNT`."""
+    session.install("-e", ".[tests]")
+    folder = str(Path(session.create_tmp()).resolve() / "planted")
+    session.run("python", ".ci/planted.py", folder, *session.posargs)
+
+
+@nox.session
 def spark(session: nox.Session) -> None:
     """Releases inside Spark, where Java 17 or 21 is at hand."""
     if shutil.which("java") is None:

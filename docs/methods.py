@@ -64,7 +64,7 @@ EVIDENCE = {
 
 def table() -> str:
     """A row for each row of the questions' tables, in the order in which `auto` tries them."""
-    lines = ["| question | method | when, and why | seen in |", "| --- | --- | --- | --- |"]
+    lines = ["| question | method | id | when, and why | seen in |", "| --- | --- | --- | --- | --- |"]
     for question in QUESTIONS:
         kind, told = question.program.__name__, set[str]()
         for method in question.methods:
@@ -75,10 +75,11 @@ def table() -> str:
             else:
                 why = f"by name alone; takes {method.takes or 'every program of the question'}"
             shown = "" if method.name in told else f"`{EVIDENCE[kind, method.name]}`"
-            lines.append(f"| {'' if told else TITLES[kind]} | `{method.name}` | {why} | {shown} |")
+            title = "" if told else TITLES[kind]
+            lines.append(f"| {title} | `{method.name}` | `{method.id}` | {why} | {shown} |")
             told.add(method.name)
         if question.by_cvxpy is not None:
-            lines.append("| | any solver of cvxpy | by name alone | |")
+            lines.append("| | any solver of cvxpy | its name | by name alone | |")
     return "\n".join(lines) + "\n"
 
 

@@ -147,9 +147,30 @@ class Certificate(ABC):
         return found if isinstance(found, Prior) else None
 
     @property
+    @abstractmethod
+    def is_maximised(self) -> bool:
+        """Whether the bound is above the value: more of the value is better."""
+
+    @property
+    def bound_rounding(self) -> float:
+        """By how much rounding alone may put the value beyond the bound."""
+        return 0.0
+
+    @property
     def gap(self) -> float:
-        """|bound - value|: how far the value may be from the best there is."""
-        return abs(self.bound - self.value)
+        """How far the value may be from the best there is; negative where it is beyond the bound."""
+        return self.bound - self.value if self.is_maximised else self.value - self.bound
+
+    @property
+    def is_beyond_bound(self) -> bool:
+        """Whether the value is beyond its bound by more than rounding, so that one of both is false."""
+        beyond = _excess_over_bound(self.value, self.bound, self.is_maximised)
+        return not (beyond <= 0 or beyond <= self.bound_rounding)
+
+    @property
+    def proved_gap(self) -> float:
+        """The gap where value and bound are in order; infinite where the value is beyond its bound."""
+        return math.inf if self.is_beyond_bound else max(self.gap, 0.0)
 
     @property
     @abstractmethod
@@ -206,9 +227,15 @@ class Certificate(ABC):
         of a level, and of a value or a bound where `checks` says "rational arithmetic", is then proved for
         exactly the numbers in the certificate.
         """
-        if math.isnan(self.value) or math.isnan(self.bound):
-            return False  # no arithmetic compares what is no number
-        return all(claim.holds is not False for claim in self.checks())
+        return not self.failures
+
+    @property
+    def failures(self) -> tuple[Claim, ...]:
+        """The claims of `checks` that are false, each decided again."""
+        if math.isnan(self.value) or math.isnan(self.bound):  # no arithmetic compares what is no number
+            text = f"the value is {self.value} and the bound {self.bound}: one is no number"
+            return (Claim("value", False, FLOATS, text),)
+        return tuple(claim for claim in self.checks() if claim.holds is False)
 
     def to_dict(self) -> dict[str, Any]:
         """The fields as plain data: with the mechanism and the prior, enough to check every claim again."""
@@ -383,12 +410,16 @@ def bound_claim(claimed: float, proved: float | None, maximised: bool, arithmeti
 
 
 def gap_claim(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
-    """That the value is not beyond the bound, by more than rounding: the gap is what lies between both."""
-    value, bound = certificate.value, certificate.bound
-    beyond = value - bound if maximised else bound - value
+    """Return the claim that the value is not beyond the bound by more than rounding."""
+    beyond = _excess_over_bound(certificate.value, certificate.bound, maximised)
     holds = beyond <= rounding
     text = f"{certificate.gap:.3g}" if holds else f"the value is {beyond:.3g} beyond the bound"
     return Claim("gap", holds, FLOATS, text, certificate.gap)
+
+
+def _excess_over_bound(value: float, bound: float, maximised: bool) -> float:
+    """Return by how much a value is beyond its bound; negative where it is not."""
+    return value - bound if maximised else bound - value
 
 
 NEAR = 1e-9

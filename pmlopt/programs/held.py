@@ -26,6 +26,10 @@ class HeldCertificate(ListedCertificate):
 
     kind: ClassVar[str] = "held"
 
+    @property
+    def is_maximised(self) -> bool:
+        return True
+
     def checks(self) -> tuple[Claim, ...]:
         """The level, as rationals, and the value."""
         found = max(self.measured[0].values())

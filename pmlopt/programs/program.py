@@ -227,6 +227,7 @@ class Method(Generic[P, S, C]):
         applies: whether it can take a program with a start.
         automatic: whether `auto` tries it; else it is run where it is asked for by name.
         takes: what a program must be for it, in words.
+        id: what tells it from the other rows of its question; left out, its name.
         takes_options: whether it hands options of a person's own to a solver.
     """
 
@@ -236,7 +237,11 @@ class Method(Generic[P, S, C]):
     applies: Callable[[P, S], bool] = always
     automatic: bool = True
     takes: str = ""
+    id: str = ""
     takes_options: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "id", self.id or self.name)
 
     def __repr__(self) -> str:
         """The name and the reason in a line: what it runs is a function, which has no words."""

@@ -93,6 +93,7 @@ class Result(Guessed, Generic[C_co]):
         closed_form: the optimum by formula, where one is known.
         restart: a warm start for the next program of its kind.
         solver_options: those that a person gave to the solver.
+        method: the id of the row in the table of methods; empty where the result was read from a file.
     """
 
     GUESSES: ClassVar[Mapping[str, str]] = {
@@ -114,6 +115,7 @@ class Result(Guessed, Generic[C_co]):
     closed_form: ClosedForm | None
     restart: Restart = field(repr=False)
     solver_options: Mapping[str, Any] = field(default_factory=dict)
+    method: str = ""
 
     @property
     def mechanism(self) -> Mechanism:
@@ -137,7 +139,7 @@ class Result(Guessed, Generic[C_co]):
 
     @property
     def gap(self) -> float:
-        """|bound - value|."""
+        """How far the value may be from the best there is; negative where it is beyond the bound."""
         return self.certificate.gap
 
     @property

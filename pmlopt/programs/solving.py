@@ -6,7 +6,6 @@ import math
 import multiprocessing
 import sys
 import time
-import traceback
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -16,6 +15,13 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from pmlopt.core.arrays import float_array
+from pmlopt.core.fields import Record
+from pmlopt.core.programming_errors import (
+    describe_error,
+    is_programming_error,
+    is_strict,
+    raise_if_strict,
+)
 from pmlopt.data.mechanism import Mechanism, MechanismLike, match_labels
 from pmlopt.errors import (
     InfeasibleError,
@@ -69,6 +75,7 @@ def run_apart(
     Raises:
         MethodError: it hung, its process died, or it ended with an exception, which the message names.
         PmloptError: what the method raised on purpose.
+        Exception: in strict mode a programming error.
     """
     left = options.clock.left()
     limit = WALL_LIMIT if left is None else left + GRACE
@@ -103,7 +110,10 @@ def _answer(
     except PmloptError as error:
         answer = error
     except BaseException as error:  # solvers written in Rust panic past Exception
-        answer = MethodError("".join(traceback.format_exception_only(error)).strip())
+        answer = MethodError(describe_error(error))
+        if is_strict() and is_programming_error(error):
+            error.add_note(describe_error(error))  # which is pickled, as the traceback is not
+            answer = error
     try:
         sender.send(answer)
     except Exception as error:  # what does not pickle
@@ -177,8 +187,10 @@ def solve(
     The methods for the program are tried in order (`solvers_for` lists them) until the certified gap
     is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
     until it meets its requirement in exact arithmetic, and value, level, bound and gap belong to it. The
-    methods of pmlopt compute them by the code that `certificate.checks()` runs again, which `solve` does not;
-    a result of a method that is given as an object is OPTIMAL only where its certificate verifies.
+    methods of pmlopt compute them by the code that `certificate.checks()` runs again, which `solve` does not.
+    It does where a requirement, a utility, a set of priors or a constraint is of a class of your own, or the
+    method was given as an object: the result is OPTIMAL only where its certificate verifies. A value beyond
+    its own bound by more than rounding is never OPTIMAL.
 
     Where no method closes the gap: a design with a linear utility raises a SolverError that carries the best
     result, unless constraints were added whose part in the bound is not sharp (cones, kinks such as a sum of
@@ -237,27 +249,28 @@ def solve(
             break
         try:
             found = run_apart(method, *asked) if isolated else method.run(*asked)
-            gap_left = found.certificate.gap
             status = _status(found, allowed, question.gap_is_an_answer(program) and found.finished)
+            checked = status is Status.OPTIMAL and (method is solver or has_foreign_parts(program))
+            failures = found.certificate.failures if checked else ()
         except PASSED_ON:
             raise
         except BaseException as cause:  # a solver may fail in any way: the next one is tried
-            account = cause if isinstance(cause, MethodError) else f"{type(cause).__name__}: {cause}"
-            attempts.append(f"{method.name}: {account}")
+            raise_if_strict(cause)
+            account = cause if isinstance(cause, MethodError) else describe_error(cause)
+            attempts.append(f"{method.id}: {account}")
             continue
-        if status is Status.OPTIMAL and method is solver and not found.certificate.verify():
-            failed = [str(claim) for claim in found.certificate.checks() if claim.holds is False]
-            attempts.append(f"{method.name}: its certificate fails: {'; '.join(failed)}")
+        if failures:
+            attempts.append(f"{method.id}: its certificate fails: {'; '.join(map(str, failures))}")
             continue
-        result = _result(found, method.name, method.reason, status, attempts, time.perf_counter() - begin)
+        result = _result(found, method, status, attempts, time.perf_counter() - begin)
         result = replace(result, solver_options=options.solver_options)
         if status is Status.OPTIMAL:
             return result
         results.append(result)
-        within += [result] if found.asked and found.certificate.violation == 0 else []
-        left = f"certified gap {gap_left:.3g} above the tolerance {allowed:.3g}"
-        left = left if found.asked else "a level above the limit"
-        attempts.append(f"{method.name}: {found.message}, {left}")
+        within += [result] if _is_within(found) else []
+        attempts.append(f"{method.id}: {found.message}, {_shortcoming(found, allowed)}")
+        if found.certificate.is_beyond_bound and has_foreign_parts(program):
+            break  # a person's own class contradicts itself: a worse mechanism would only hide it
     spent = options.clock.limited and (options.clock.late or not results)
     stopped = _stopped(question, program, within, attempts, begin) if spent else None
     return _best(question, program, results, attempts) if stopped is None else stopped
@@ -294,9 +307,11 @@ def certify(
     rho = None if multipliers is None else float_array(multipliers, 1, "the multipliers", ProgramError)
     found = question.certify(program, point, rho)
     status = _status(found, program.allowed_gap(program.tolerance), True)
+    if status is Status.OPTIMAL and has_foreign_parts(program) and found.certificate.failures:
+        status = Status.UNPROVED
     seconds = time.perf_counter() - begin
     found = replace(found, certify_seconds=seconds)
-    return _result(found, "given", found.message, status, [], seconds)
+    return _result(found, Method("given", found.message, lambda *_: found), status, [], seconds)
 
 
 def check_name(name: object) -> None:
@@ -353,25 +368,51 @@ def _share(program: Program[Any], tolerance: float | None, gap: float | None) ->
 
 
 def _status(found: Found[Any], allowed: float, answer: bool) -> Status:
-    """The status of a certificate; `answer` is whether it is one though its gap is too large."""
+    """Return the status of a certificate; `answer` is whether it is one though its gap is too large."""
     if found.certificate.violation > 0:
         return Status.VIOLATED
     # beside a large offset, value and bound are floats that may be a few units apart by rounding alone
-    gap = found.certificate.gap
+    gap = found.certificate.proved_gap
     if found.asked and math.isfinite(gap) and gap <= allowed + 4 * math.ulp(found.certificate.value):
         return Status.OPTIMAL
     return Status.UNPROVED if answer else Status.STOPPED
 
 
+def _shortcoming(found: Found[Any], allowed: float) -> str:
+    """Return why a result is not optimal, in words."""
+    certificate = found.certificate
+    if not found.asked:
+        return "a level above the limit"
+    if certificate.is_beyond_bound:
+        return f"its value is {-certificate.gap:.3g} beyond its bound, so that one of both is false"
+    return f"certified gap {certificate.gap:.3g} above the tolerance {allowed:.3g}"
+
+
+def has_foreign_parts(program: Program[Any]) -> bool:
+    """Return whether a requirement, utility, set of priors or constraint is of a class of another package."""
+    return any(_is_foreign(part) for part in vars(program).values())
+
+
+def _is_foreign(part: object) -> bool:
+    """Return whether a record, or a record within it, is of a class that is not pmlopt's own."""
+    if isinstance(part, list | tuple):
+        return any(map(_is_foreign, part))
+    if not isinstance(part, Record):
+        return False
+    own = type(part).__module__.partition(".")[0] == "pmlopt"
+    return not own or any(map(_is_foreign, vars(part).values()))
+
+
 def _result(
-    found: Found[C_co], solver: str, reason: str, status: Status, attempts: list[str], seconds: float
+    found: Found[C_co], method: Method[Any, Any, Any], status: Status, attempts: list[str], seconds: float
 ) -> Result[C_co]:
     detail = found.message if found.detail is None else found.detail
     return Result(
         status=status,
         certificate=found.certificate,
-        solver=solver,
-        reason=f"{reason}: {detail}" if detail else reason,
+        solver=method.name,
+        method=method.id,
+        reason=f"{method.reason}: {detail}" if detail else method.reason,
         attempts=tuple(attempts),
         iterations=found.iterations,
         warm_started=found.warm_started,
@@ -382,7 +423,7 @@ def _result(
             total=seconds,
         ),
         closed_form=found.closed_form,
-        restart=Restart(solver, found.arrays),
+        restart=Restart(method.name, found.arrays),
     )
 
 
@@ -402,15 +443,26 @@ def _stopped(
     known = list(within)
     with suppress(MethodError, MechanismError):
         found = question.first(program)
-        reason = "by formula, for the time was over before a solver had a better one"
-        seconds = time.perf_counter() - begin
-        known.append(_result(found, FIRST, reason, Status.STOPPED, attempts, seconds))
+        formula: Method[Any, Any, C_co] = Method(
+            FIRST, "the time was over before a solver had a better one", lambda *_: found
+        )
+        known.append(_result(found, formula, Status.STOPPED, attempts, time.perf_counter() - begin))
     if not known:
         return None
     sign = 1 if program.maximised else -1
     best = max(known, key=lambda result: sign * result.value)
     tightest = min(known, key=lambda result: sign * result.bound)
     return replace(best, certificate=best.certificate.with_bound_of(tightest.certificate))
+
+
+def _is_within(found: Found[Any]) -> bool:
+    """Return whether a certificate keeps every limit that was asked for, and does not contradict itself."""
+    certificate = found.certificate
+    return found.asked and certificate.violation == 0 and not certificate.is_beyond_bound
+
+
+def _gap_of(result: Result[Any]) -> float:
+    return float(result.certificate.proved_gap)
 
 
 def _best(
@@ -421,13 +473,16 @@ def _best(
     if unproved:
         sign = 1 if program.maximised else -1
         ahead = max(sign * result.value for result in unproved) - AHEAD
-        return min((r for r in unproved if sign * r.value >= ahead), key=lambda r: r.gap)
+        return min((r for r in unproved if sign * r.value >= ahead), key=_gap_of)
     if results and question.gap_is_an_answer(program):
-        return min(results, key=lambda result: result.gap)
+        return min(results, key=_gap_of)
     tried = "; ".join(attempts)
     if not results:
         raise SolverError(f"no solver could solve it: {tried}")
+    advice = "Allow more time or a larger tolerance"
+    if all(result.certificate.is_beyond_bound for result in results):
+        advice = "Check a requirement, a utility or a set of priors of your own by pmlopt.testing"
     raise SolverError(
-        f"no solver reached the tolerance: {tried}. Allow more time or a larger tolerance",
-        min(results, key=lambda result: result.gap),
+        f"no solver reached the tolerance: {tried}. {advice}",
+        min(results, key=_gap_of),
     )

@@ -16,6 +16,7 @@ import numpy as np
 
 from pmlopt.core.files import reason_of, write_whole
 from pmlopt.core.loaded_later import cp
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.errors import FileFormatError, ProgramError, SolverOptionError, SolverUnavailableError
 from pmlopt.solvers.highs import loaded, model_of
 from pmlopt.solvers.outcome import TIME, Options, Outcome, compiled
@@ -77,6 +78,7 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
     except (cp.SolverError, ValueError, ArithmeticError) as cause:
         if isinstance(cause, SolverOptionError):
             raise
+        raise_if_strict(cause)
         return Outcome("failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock)
     seconds = time.perf_counter() - clock
     state: Literal["point", "infeasible", "failed"] = "failed"

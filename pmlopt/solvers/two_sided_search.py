@@ -29,6 +29,7 @@ from typing import Generic, Protocol, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.outcome import TIME, Clock
 
 MAX_ITERATIONS = 200
@@ -205,6 +206,7 @@ class Search(Generic[W, P]):
             try:
                 answer = self.task.solve(self.number, self.clock)
             except ArithmeticError as cause:
+                raise_if_strict(cause)
                 self._failures += 1
                 if self._failures > MAX_FAILURES or str(cause) == TIME:
                     return str(cause)

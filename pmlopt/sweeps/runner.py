@@ -13,6 +13,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from pmlopt import __version__
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, SolverError, SweepError, SweepStoppedError
 from pmlopt.programs.program import Program
@@ -60,6 +61,7 @@ def work(
         except KeyboardInterrupt:
             raise
         except BaseException as cause:  # solvers written in Rust panic past Exception
+            raise_if_strict(cause)
             failed = failure(cause)
             result = cause.result if isinstance(cause, SolverError) else None
         seconds = time.perf_counter() - begin
@@ -247,6 +249,7 @@ class _Run:
             self._broken(cause, executor)
             return
         except Exception as cause:  # its worker was lost, and the executor has others
+            raise_if_strict(cause)
             answer = Answer(failure(cause))
         self._add(self.active.pop(future), answer)
 

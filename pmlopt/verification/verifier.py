@@ -197,10 +197,10 @@ def levels(asked, level, matrix, p, names):
 def linear(record, asked, matrix, p):
     """Value and bound of an expected gain or loss, in a sentence."""
     must(type(record["maximised"]) is bool and record["added"] == [], "added constraints are not proved")
-    what, sign, proof = *(("gain", 1) if record["maximised"] else ("loss", -1)), record["witness"]
-    if proof != {}:
-        table(keys(proof, "theta" if asked.over else "", "the witness")["theta"], 1, len(matrix[0]))
+    what, side, sign = ("gain", "above", 1) if record["maximised"] else ("loss", "below", -1)
     rows, value = table(record["table"], len(p), len(matrix[0])), number(record["value"])
+    if record["witness"] != {}:
+        table(keys(record["witness"], "theta" if asked.over else "", "the witness")["theta"], 1, len(rows[0]))
     size = dot(p, map(dot, matrix, [map(abs, r) for r in rows]))  # a pair that never occurs has no part
     rounding = Q(len(p) + len(rows[0]) + 8, 2**48) * (size + Q(1, 2**1022))
     need(abs(value - dot(p, map(dot, matrix, rows))) <= rounding, "the value")
@@ -208,8 +208,7 @@ def linear(record, asked, matrix, p):
     rho = [v + sign * min(r) for v, r in zip(row(record["multipliers"], len(p)), rows, strict=True)]
     left = [[sign * r[y] - v for r, v in zip(rows, rho, strict=True)] for y in range(len(rows[0]))]
     most = sign * number(record["bound"]) - dot(p, rho)  # rationals need no room for rounding
-    need(asked.within(p, left, proof, most), "the multipliers prove the bound")
-    side = "above" if sign > 0 else "below"
+    need(asked.within(p, left, record["witness"], most), "the multipliers prove the bound")
     what = f"its expected {what} is {record['value']:.9g}"
     return f"{what}, and no other mechanism that does has one {side} {record['bound']:.9g}"
 
@@ -270,7 +269,8 @@ def check(file):
     need(all(number(record[k]) == number(result[k]) for k in ("value", "bound")), "the result is its proof's")
     found = kinds[record["kind"]](record, asked, matrix, p)
     value, form = number(record["value"]), result["closed_form"]
-    need(number(result["gap"]) == Q(float(abs(number(record["bound"]) - value))), "the gap")
+    gap = (number(record["bound"]) - value) * (1 if record.get("maximised") else -1)
+    need(number(result["gap"]) == Q(float(gap)), "the gap")
     if form is not None:
         off = value - number(form["value"])
         need(abs(off - number(form["difference"])) <= NEAR * max(1, abs(value)), "the closed form")

@@ -121,6 +121,14 @@ class BinsCertificate(Certificate):
         rising = all(len(edges) > 1 and bool((np.diff(edges) > 0).all()) for edges in self.grid.edges)
         return rising and rows <= outputs == self.grid.size == len(self.multipliers)
 
+    @property
+    def is_maximised(self) -> bool:
+        return False
+
+    @property
+    def bound_rounding(self) -> float:
+        return rounding_of(2, abs(self.value))
+
     def checks(self) -> tuple[Claim, ...]:
         """What is said of the bins, and what the law of the secret adds to it."""
         fits = self.fits and self.mechanism == self.bins.mechanism
@@ -129,7 +137,7 @@ class BinsCertificate(Certificate):
             *self.bins.checks(),
             Claim("bins", fits, FLOATS, fit if fits else "the grid has other bins than the mechanism"),
             *(self._about_law() if fits else ()),
-            gap_claim(self, rounding_of(2, abs(self.value)), False),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
         )
 
     def _about_law(self) -> tuple[Claim, ...]:

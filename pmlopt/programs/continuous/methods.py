@@ -9,6 +9,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.grids import Grid
+from pmlopt.core.programming_errors import describe_error, raise_if_strict
 from pmlopt.errors import PriorError, ProgramError
 from pmlopt.programs.continuous.certificate import BOUND_BOXES, ContinuousCertificate, least_loss
 from pmlopt.programs.continuous.program import ContinuousDesign
@@ -66,9 +67,9 @@ class Refinement:
                 finished, ending = True, f"; {cause}"
                 break
             steps += 1
-            best = found if best is None or found.gap < best.gap else best
+            best = found if best is None or found.proved_gap < best.proved_gap else best
             finer = grid.halved_where(_cost(found))
-            finished = best.gap <= allowed or finer.size > self.most
+            finished = best.proved_gap <= allowed or finer.size > self.most
             if finished or clock.late_by(before - clock.read()):  # a finer grid takes longer than this one
                 break
             grid = finer
@@ -92,10 +93,11 @@ def certified_on(
         try:
             tried = method.run(design, options, start).certificate
         except Exception as cause:  # as in `solve`, the next one is tried
-            failed.append(f"{method.name}: {cause}")
+            raise_if_strict(cause)
+            failed.append(f"{method.id}: {describe_error(cause)}")
             continue
-        found = tried if found is None or tried.gap < found.gap else found
-        if found.gap <= design.allowed_gap(ON_BINS) or clock.late:
+        found = tried if found is None or tried.proved_gap < found.proved_gap else found
+        if found.proved_gap <= design.allowed_gap(ON_BINS) or clock.late:
             break
     if found is None:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")

@@ -42,6 +42,14 @@ class PostProcessingCertificate(Certificate):
     attack: Mechanism
 
     @property
+    def is_maximised(self) -> bool:
+        return True
+
+    @property
+    def bound_rounding(self) -> float:
+        return 1e-15 * max(1.0, self.bound)  # a probability is at most 1
+
+    @property
     def scope(self) -> str:
         """For which priors the bound holds, after a comma; nothing where it is one."""
         return "" if self.over is None else f", {self.over.scope}"
@@ -109,7 +117,7 @@ class EnvelopeCertificate(PostProcessingCertificate):
                   self.value),
             Claim("bound", bounded, RATIONAL,
                   self.statement if bounded else f"this is not proved: {self.statement}", self.bound),
-            gap_claim(self, 1e-15 * max(1.0, self.bound), True),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
         )  # fmt: skip
 
 
@@ -157,5 +165,5 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
             Claim("value", self.value <= mass, RATIONAL, text, self.value, float(mass)),
             Claim("bound", bounded, RATIONAL, self.statement if bounded else f"not proved: {self.statement}",
                   self.bound, float(most)),
-            gap_claim(self, 1e-15, True),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
         )  # fmt: skip

@@ -10,6 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
 from pmlopt.programs.envelope.certificate import PostProcessingCertificate
@@ -162,6 +163,7 @@ def _at_level(program: ProcessedFailureProgram, options: Options) -> Ends:
         programs = RatioPrograms(program, min(1.0, most))
         _, _, point, found = programs.solve(math.exp(level), closed, options.clock)
     except ArithmeticError as cause:
+        raise_if_strict(cause)
         return none, program.padded(np.full(len(gains), math.exp(-level))), 1, str(cause), False
     shares = leaking(own, spread(program, program.together(point)))
     return shares, with_closed(law, apart, found, closed), 1, told, True

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import count
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.programs.envelope_design.margin_programs import (
     LEAST_GAIN,
     Ascent,
@@ -73,6 +73,7 @@ def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, Bo
     try:
         root = _box(programs, np.zeros(len(widest)), widest, None)
     except ArithmeticError as cause:
+        raise_if_strict(cause)
         return best, trivial_proof(programs.gains), not programs.late, str(cause)
     limit = int(np.clip(MOST_ENTRIES // programs.gains.size, FEWEST_BOXES, MOST_BOXES))
     order, boxes = count(), 1
@@ -91,6 +92,7 @@ def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, Bo
         try:
             best = _divide(programs, box, best)
         except ArithmeticError as cause:
+            raise_if_strict(cause)
             heapq.heappush(heap, (-box.bound, next(order), box))
             finished, ending = not programs.late, str(cause)
             break
@@ -108,8 +110,10 @@ def _from_starts(programs: MarginPrograms) -> Ascent:
     for margins in others:
         if programs.late:
             break
-        with suppress(ArithmeticError):
+        try:
             found.append(programs.at(margins))
+        except ArithmeticError as cause:
+            raise_if_strict(cause)
     found.sort(key=lambda end: -end.point.gain)
     best = found[0]
     for start in found[:ASCENTS]:
@@ -121,7 +125,8 @@ def _better(programs: MarginPrograms, start: Ascent, best: Ascent) -> Ascent:
     """The end of the ascent from a start, where that is better than the best in hand."""
     try:
         end = programs.ascend(start)
-    except ArithmeticError:
+    except ArithmeticError as cause:
+        raise_if_strict(cause)
         end = start
     return end if end.point.gain > best.point.gain else best
 
@@ -158,7 +163,8 @@ def _box(programs: MarginPrograms, lower: FloatArray, upper: FloatArray, parent:
             return Box(lower, upper, bound, *known[0], scores, likely)
     try:
         point = programs.solve(caps, slopes)
-    except ArithmeticError:
+    except ArithmeticError as cause:
+        raise_if_strict(cause)
         if programs.late or not known:
             raise
     else:

@@ -91,6 +91,14 @@ class EnvelopeDesignCertificate(Certificate):
             f"{self.delta:g}"
         )
 
+    @property
+    def is_maximised(self) -> bool:
+        return self.maximised
+
+    @property
+    def bound_rounding(self) -> float:
+        return self.columns.value_rounding(self.table, self.mechanism.matrix)
+
     def checks(self) -> tuple[Claim, ...]:
         """That no post-processing leaks more but with probability delta, and that value and bound are right.
 
@@ -106,7 +114,7 @@ class EnvelopeDesignCertificate(Certificate):
         mass = leaking_mass(self.prior, matrix, self.epsilon, self.margins)
         kept = mass is not None and mass <= Fraction(self.delta)
         value, bound = self.figures()
-        near = self.columns.value_rounding(self.table, matrix)
+        near = self.bound_rounding
         # half of the least rounding that the proof allows for: another machine may add in another order
         slack = rounding_of(len(matrix), float(np.abs(self.gains).max()))
         return (
@@ -115,5 +123,5 @@ class EnvelopeDesignCertificate(Certificate):
                   self.delta, None if mass is None else float(mass)),
             value_claim(self.value, value, near),
             bound_claim(self.bound, bound - slack if self.maximised else bound + slack, self.maximised),
-            gap_claim(self, near, self.maximised),
+            gap_claim(self, near, self.is_maximised),
         )  # fmt: skip

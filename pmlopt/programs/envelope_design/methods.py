@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import ProgramError
 from pmlopt.programs.envelope.masses import leaking_mass
@@ -48,6 +49,7 @@ def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[Env
     try:
         best, proof, finished, ending = search_margins(programs, program.allowed_gap(options.tolerance) / 2)
     except ArithmeticError as cause:
+        raise_if_strict(cause)
         raise MethodError(f"no design was found: {cause}. Allow more time") from cause
     clock = time.perf_counter()
     certificate = certify_design(program, best.point.matrix, within(program, best.margins), proof)

@@ -43,13 +43,23 @@ class EstimationCertificate(DesignCertificate):
     columns: int | None
     products: tuple[FloatArray, ...] = ()
 
+    @property
+    def is_maximised(self) -> bool:
+        return False
+
+    @property
+    def bound_rounding(self) -> float:
+        return 1e-9 * max(1.0, abs(self.value))
+
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a design for estimation, its extreme columns listed again."""
         utility = EstimationError(self.workload if self.criterion == "A" else None, self.criterion)
         value = utility.value(self.prior, self.mechanism)
-        rounding = 1e-9 * max(1.0, abs(self.value))
-        found: tuple[Claim, ...] = (*self.level_checks, value_claim(self.value, value, rounding))
-        found = (*found, gap_claim(self, rounding, False))
+        claims = (
+            value_claim(self.value, value, self.bound_rounding),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
+        )
+        found: tuple[Claim, ...] = (*self.level_checks, *claims)
         if self.criterion == "D" and not np.array_equal(self.workload, utility.combinations(self.prior)):
             text = "the criterion D is of all frequencies, and not of another workload"
             found = (*found, Claim("workload", False, RATIONAL, text))

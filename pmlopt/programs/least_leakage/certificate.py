@@ -377,6 +377,14 @@ class _Least(RequirementCertificate):
     def proved_again(self) -> float:
         """The level that the multipliers prove none to be below, computed again; 0 without any."""
 
+    @property
+    def is_maximised(self) -> bool:
+        return False
+
+    @property
+    def bound_rounding(self) -> float:
+        return 1e-15 * max(1.0, self.value)
+
     def checks(self) -> tuple[Claim, ...]:
         """Level, demands and bound of a least leakage."""
         value, level = self.value, self.measured[0]["pml"]
@@ -388,7 +396,7 @@ class _Least(RequirementCertificate):
             *self._demands(),
             Claim("value", sharp, FLOATS, text, value, level),
             bound_claim(self.bound, max(0.0, self.proved_again()), False, self._arithmetic_of_bound),
-            gap_claim(self, 1e-15 * max(1.0, value), False),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
         )
 
     @property

@@ -136,6 +136,7 @@ INVERSION = Method(
     "a floor on the expectation alone, or pairs alone: the best within one level each, by the interior point",
     partial(searched, invert, certify_level),
     _large,
+    id="inversion-large",
 )
 
 QUESTION = Question(
@@ -152,6 +153,7 @@ QUESTION = Question(
             applies=lambda program, start: _one_demand(program),
             automatic=False,
             takes="a floor on the expectation alone, or pairs alone",
+            id="inversion-by-name",
         ),
     ),
     start,

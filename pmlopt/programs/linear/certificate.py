@@ -160,6 +160,16 @@ class _Expectation(RequirementCertificate):
             """The mechanism as values on pairs."""
 
     @property
+    def is_maximised(self) -> bool:
+        return self.maximised
+
+    @property
+    def bound_rounding(self) -> float:
+        # and what breaking an added constraint by as much as is allowed may gain beyond the bound
+        prices = ((one, float(np.abs(one.multipliers).sum())) for one in self.rows_added or ())
+        return self._rounding + sum(self._allowed(one) * price for one, price in prices)
+
+    @property
     def _rounding(self) -> float:
         """What rounding may have taken off the value."""
         return self.columns.value_rounding(self.table, self.lifts)
@@ -168,10 +178,8 @@ class _Expectation(RequirementCertificate):
         """Level, value, added constraints and bound of an expected gain or loss."""
         value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
         rows = self.rows_added or ()
-        # what breaking an added constraint by as much as is allowed may gain beyond the bound
-        room = self._rounding + sum(self._allowed(one) * float(np.abs(one.multipliers).sum()) for one in rows)
         added = (self._added_claim(one) for one in rows)
-        found = (*self.level_checks, value, *added, gap_claim(self, room, self.maximised))
+        found = (*self.level_checks, value, *added, gap_claim(self, self.bound_rounding, self.is_maximised))
         if self.multipliers is None or self.multipliers.shape != self.columns.masses.shape:
             return (*found, bound_claim(self.bound, None, self.maximised))
         if self.rows_added is None and math.isfinite(self.bound):

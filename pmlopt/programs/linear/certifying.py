@@ -489,7 +489,7 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
     A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
     e^(-epsilon d).
     """
-    if program.added or certificate.gap <= CLOSED * program.scale:
+    if program.added or certificate.proved_gap <= CLOSED * program.scale:
         return None
     gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
     best, form = max(_allowed(program), key=lambda found: found[0])

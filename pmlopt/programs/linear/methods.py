@@ -166,14 +166,14 @@ LEAST_LEVEL = 2.0**-46
 
 def _above(program: LinearDesign, certificate: LinearCertificate, point: Point) -> LinearCertificate:
     """A certificate of the point at levels that floats can have, where that keeps what the repair took."""
-    lost = certificate.gap > program.allowed_gap(program.tolerance)
+    lost = certificate.proved_gap > program.allowed_gap(program.tolerance)
     if program.added or not lost or not _without_room(program):
         return certificate
     wider = replace(program, privacy=program.privacy.with_room(LEAST_LEVEL))
     if wider.privacy.limits == program.privacy.limits:
         return certificate
     found = certify_linear(wider, point.matrix, point.multipliers, point.witness)
-    return certificate if found.gap > program.allowed_gap(program.tolerance) else found
+    return certificate if found.proved_gap > program.allowed_gap(program.tolerance) else found
 
 
 def _solved(
@@ -256,19 +256,27 @@ def _beside(known: KnownOptimum | None, certificate: LinearCertificate) -> Close
 
 
 def _row(
-    name: str, reason: str, fits: Callable[[Start], bool] = always, takes: str | None = None, **settings: Any
+    row: str,
+    name: str,
+    reason: str,
+    fits: Callable[[Start], bool] = always,
+    takes: str | None = None,
+    **settings: Any,
 ) -> Method[LinearDesign, Start, LinearCertificate]:
-    """A solver, the reason for it, when it is tried, and its settings; `takes`: by name alone."""
+    """A solver under the id of its row, the reason for it, when it is tried, and its settings.
+
+    Where `takes` is given it is run by name only.
+    """
     run = partial(_certified, name, settings)
     own = name in (CLOSED_FORM, CLASSES, letter_pairs.NAME, structured.NAME)
-    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "", not own)
+    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "", row, not own)
 
 
 def _asked(
     name: str, applies: Callable[[Start], bool] = always, takes: str = ""
 ) -> Method[LinearDesign, Start, LinearCertificate]:
     """A solver as it is run where it is asked for by name."""
-    return _row(name, "asked for by name", applies, takes)
+    return _row(f"{name}-by-name", name, "asked for by name", applies, takes)
 
 
 SHARP: Mapping[str, Any] = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), 1e-12)
@@ -283,59 +291,74 @@ SLOW_ENTRIES = 40_000
 DECISIONS = (
     _row(
         letter_pairs.NAME,
+        letter_pairs.NAME,
         "many bounds on pairs of letters: those that others nearly imply come in as they are broken",
         lambda start: start.program.pairs is not None and not start.formula,
     ),
     _row(
         CLOSED_FORM,
+        CLOSED_FORM,
         f"over {SLOW_ENTRIES:,} entries, or bounds on pairs, and a closed form is optimal: nothing to solve",
         lambda start: start.formula and (start.ratios_alone or start.program.table.size > SLOW_ENTRIES),
     ),
     _row(
+        "highs-closed-form-warm",
         "highs",
         "LP with a closed form that is optimal: HiGHS simplex, warm",
         lambda start: start.vertex and start.within(SLOW_ENTRIES),
     ),
     _row(
+        "highs-warm",
         "highs",
         f"LP with a start, of at most {SIMPLEX_ENTRIES} entries: simplex, warm",
         lambda start: start.given and start.within(SIMPLEX_ENTRIES),
     ),
     _row(
+        "highs-small",
         "highs",
         f"LP of at most {SIMPLEX_ENTRIES} entries: HiGHS dual simplex ends at a vertex, with exact zeros",
         lambda start: not (start.vertex or start.given) and start.within(SIMPLEX_ENTRIES),
     ),
     _row(
         CLASSES,
+        CLASSES,
         "letters and outputs fall into few classes that look alike: LP with a variable for each class",
         lambda start: not (start.vertex or start.given) and start.program.classes is not None,
     ),
     _row(
         structured.NAME,
+        structured.NAME,
         "few numbers couple the columns: structured interior point, a system of the size of the smaller side",
         lambda start: start.task is not None,
     ),
     _row(
+        "clarabel-lp",
         "clarabel",
         "LP, without blocks or not solved by them: Clarabel's interior point, without "
         "refinement, which the certificate makes up for",
         lambda start: start.linear,
         iterative_refinement_enable=False,
     ),
-    _row("clarabel", "cones: Clarabel's interior point", lambda start: not start.linear),
+    _row("clarabel-cones", "clarabel", "cones: Clarabel's interior point", lambda start: not start.linear),
     _row(
+        "clarabel-sharp",
         "clarabel",
         "Clarabel's interior point, to 1e-12: where bounds are curved, multipliers must be sharp",
         **SHARP,
     ),
     _row(
+        "highs-large",
         "highs",
         "LP: HiGHS dual simplex ends at a vertex, however long it takes",
         lambda start: start.within(SLOW_ENTRIES),
     ),
-    _row("highs-ipm", "large LP: HiGHS interior point without crossover", lambda start: start.linear),
-    _row("scs", "last resort: SCS, a first-order method"),
+    _row(
+        "highs-ipm",
+        "highs-ipm",
+        "large LP: HiGHS interior point without crossover",
+        lambda start: start.linear,
+    ),
+    _row("scs", "scs", "last resort: SCS, a first-order method"),
 )
 """Tried from top to bottom until one reaches a certified gap within tolerance; measured by
 benchmarks/solvers.py and benchmarks/large.py."""
@@ -393,7 +416,7 @@ def _without_room(program: LinearDesign) -> bool:
 
 def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:
     """Why little is left of a mechanism that meets a bound without room, and what to do; else nothing."""
-    lost = certificate.gap > program.allowed_gap(program.tolerance)
+    lost = certificate.proved_gap > program.allowed_gap(program.tolerance)
     above = certificate.privacy.limits != program.privacy.limits
     if not above and not (lost and _without_room(program)):
         return ""
@@ -447,14 +470,14 @@ def _by_orbits(
 
 
 def _orbits_row(
-    name: str, reason: str, few: bool | None = None, automatic: bool = True, **settings: float
+    row: str, name: str, reason: str, few: bool | None = None, automatic: bool = True, **settings: float
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
-    """One solver: its name, the reason for it, whether for few orbits alone or for many, and its settings."""
+    """One solver under the id of its row: the reason, whether for few orbits or many, and its settings."""
 
     def applies(program: SymmetricDesign, _: None) -> bool:
         return few is None or few == (program.space.orbits.count <= SIMPLEX_ORBITS)
 
-    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic, takes_options=True)
+    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic, "", row, True)
 
 
 _SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
@@ -463,20 +486,21 @@ _INTERIOR = "highs-ipm", "LP in many orbits of pairs: HiGHS interior point witho
 IN_ORBITS = Question(
     SymmetricDesign,
     (
-        _orbits_row(*_SIMPLEX, few=True),
-        _orbits_row(*_INTERIOR, few=False),
+        _orbits_row("highs-few-orbits", *_SIMPLEX, few=True),
+        _orbits_row("highs-ipm-many-orbits", *_INTERIOR, few=False),
         _orbits_row(
+            "clarabel",
             "clarabel",
             "LP in orbits of pairs, not solved by HiGHS: Clarabel's interior point, to 1e-12",
             **SHARP,
         ),
-        _orbits_row(*_INTERIOR, few=True),
-        _orbits_row(*_SIMPLEX, few=False),
+        _orbits_row("highs-ipm-few-orbits", *_INTERIOR, few=True),
+        _orbits_row("highs-many-orbits", *_SIMPLEX, few=False),
     ),
     lambda *_: None,
     uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
     gap_is_an_answer=lambda program: False,
-    by_cvxpy=lambda name: _orbits_row(name, "asked for by name, through cvxpy", automatic=False),
+    by_cvxpy=lambda name: _orbits_row(name, name, "asked for by name, through cvxpy", automatic=False),
     first=feasible.find_first_by_orbits,
 )
 """The same on a symmetric prior."""

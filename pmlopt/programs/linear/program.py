@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, Label
+from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
 from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
@@ -100,6 +100,16 @@ class Expectation(Program[C_co]):
     def exact_constant(self) -> Fraction:
         """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
         return self.columns.mean_of_letters(self.offsets)
+
+    @property
+    def rounding(self) -> float:
+        """The gap that rounding alone may leave, where that is more than the tolerance; else 0.
+
+        Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
+        not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
+        """
+        found = rounding_of(self.columns.terms, 3 * float(np.abs(self.centred).max(initial=0.0)))
+        return found if found > self.tolerance * self.scale else 0.0
 
     @property
     def constant(self) -> float:

@@ -61,6 +61,10 @@ class RecordCertificate(Certificate):
             each = np.where(self.joint > 0, self.joint / np.exp(self.channel.log_counts(self.record)), 0.0)
         return np.asarray(each[letters, table])
 
+    @property
+    def is_maximised(self) -> bool:
+        return True
+
     def checks(self) -> tuple[Claim, ...]:
         """Prior, value and bound, computed again in decimal arithmetic of 50 digits.
 
@@ -81,4 +85,4 @@ class RecordCertificate(Certificate):
         holds = holds and none_leaks_more(self.channel, self.entropy, self.proofs, self.bound)
         text = self.statement if holds else f"this is not proved: {self.statement}"
         bound = Claim("bound", holds, DECIMAL, text, self.bound)
-        return (value, bound, gap_claim(self, 0.0, True))
+        return (value, bound, gap_claim(self, self.bound_rounding, self.is_maximised))

@@ -35,17 +35,27 @@ class ColumnCertificate(DesignCertificate):
     utility: str
     pricing: str
 
+    @property
+    def is_maximised(self) -> bool:
+        return True
+
+    @property
+    def bound_rounding(self) -> float:
+        if self.utility not in informations():
+            return 1e-14 * max(1.0, abs(self.value))
+        space = column_space(self.prior, self.privacy, informations()[self.utility]())
+        return rounding_of(sum(self.mechanism.matrix.shape), max(1.0, abs(space.everything)))
+
     def checks(self) -> tuple[Claim, ...]:
         """Level, value and bound of a sub-convex utility, the extreme columns priced again."""
         if self.utility not in informations():
             text = f"the utility {self.utility!r} is a function, which no file holds"
             claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))
-            return (*self.level_checks, *claims, gap_claim(self, 1e-14 * max(1.0, abs(self.value)), True))
+            return (*self.level_checks, *claims, gap_claim(self, self.bound_rounding, self.is_maximised))
         prior, utility, rho = self.prior, informations()[self.utility](), self.multipliers
         space = column_space(prior, self.privacy, utility)
-        rounding = rounding_of(sum(self.mechanism.matrix.shape), max(1.0, abs(space.everything)))
-        value = value_claim(self.value, utility.value(prior, self.mechanism), rounding)
-        found = (*self.level_checks, value, gap_claim(self, rounding, True))
+        value = value_claim(self.value, utility.value(prior, self.mechanism), self.bound_rounding)
+        found = (*self.level_checks, value, gap_claim(self, self.bound_rounding, self.is_maximised))
         if rho is None or rho.shape != (prior.size,):
             return (*found, bound_claim(self.bound, None, True))
         if np.array_equal(rho, space.released):

@@ -10,6 +10,7 @@ import numpy as np
 
 from pmlopt.core.arrays import FloatArray, IntArray
 from pmlopt.core.loaded_later import optimize
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.model.privacy.requirement import MARGIN
 from pmlopt.programs.subconvex.columns import Batch
 from pmlopt.programs.subconvex.count_pricing import CountPricer
@@ -101,7 +102,8 @@ def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
         for _ in range(REWEIGHTINGS):
             try:
                 weights = master.solve(costs=-costs)[1]
-            except ArithmeticError:
+            except ArithmeticError as cause:
+                raise_if_strict(cause)
                 return best
             used = np.flatnonzero(weights > 1e-9)
             if len(used) <= at_most:

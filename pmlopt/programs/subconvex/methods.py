@@ -10,6 +10,7 @@ from functools import partial
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.data.mechanism import Mechanism, paired
 from pmlopt.errors import InputError
 from pmlopt.model.closed_forms.catalogue import forms, meets
@@ -103,7 +104,7 @@ def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCer
         columns = form.matrix[:, law > 0] / law[law > 0]
         rho = np.linalg.lstsq(columns.T, program.space.worths(columns), rcond=None)[0] / p
         certificate = certify_columns(program, form.matrix, rho, allowed, clock=clock)
-        if certificate.gap <= allowed:
+        if certificate.proved_gap <= allowed:
             return certificate
     return None
 
@@ -125,7 +126,7 @@ def _certified(
     certificate = certify_columns(
         program, found.matrix, found.multipliers, allowed, found.proved, options.clock
     )
-    formula = by_formula(program, allowed, options.clock) if certificate.gap > allowed else None
+    formula = by_formula(program, allowed, options.clock) if certificate.proved_gap > allowed else None
     best = formula or certificate
     return found_by(
         outcome,
@@ -157,6 +158,7 @@ def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
         _, weights, duals = master.solve(options.clock)
         found = _fewest(program, weights, duals)
     except ArithmeticError as cause:
+        raise_if_strict(cause)
         raise MethodError(str(cause)) from cause
     return Outcome(
         state="point",

@@ -108,6 +108,10 @@ class TradeoffCertificate(Certificate):
         rows = self.mechanism.matrix[table.ravel()]
         return Mechanism(rows, product(*map(range, table.shape)), self.mechanism.outputs)
 
+    @property
+    def is_maximised(self) -> bool:
+        return False
+
     def checks(self) -> tuple[Claim, ...]:
         """Limit, leakage, value and bound, computed again in decimal arithmetic of 50 digits.
 
@@ -128,7 +132,7 @@ class TradeoffCertificate(Certificate):
             Claim("level", audited, DECIMAL, text, self.leakage),
             value_claim(self.value, found, 0.0, DECIMAL),
             self._bound_check(kept),
-            gap_claim(self, 0.0, False),
+            gap_claim(self, self.bound_rounding, self.is_maximised),
         )
 
     def _bound_check(self, kept: bool) -> Claim:

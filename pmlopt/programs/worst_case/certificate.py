@@ -87,6 +87,10 @@ class ThresholdCertificate(Certificate):
             return f"no output of a rank below {self.value:.0f}; {self.kept.statement}"
         return f"no utility worse than {self.value:.9g}; {self.kept.statement}"
 
+    @property
+    def is_maximised(self) -> bool:
+        return self.utilities is None or bool(self.utilities[-1] >= self.utilities[0])
+
     def checks(self) -> tuple[Claim, ...]:
         """That the threshold is kept within the level, and that the next one leaks more.
 

@@ -11,6 +11,7 @@ from itertools import count
 
 import numpy as np
 
+from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.outcome import FOREVER, Clock
 from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.newton import Newton, newton_at
@@ -102,6 +103,7 @@ def minimise(
                     following, length = _iterate(newton_at(task, point))
                 idle = idle + 1 if length < SHORT else 0
             except ArithmeticError as cause:
+                raise_if_strict(cause)
                 trouble = f"numerical trouble: {cause}"
         if trouble:
             watch.look(point)
@@ -129,7 +131,8 @@ def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point
                     point = last.at
                     break
                 following, length = _iterate(newton)
-        except ArithmeticError:
+        except ArithmeticError as cause:
+            raise_if_strict(cause)
             break
         point, last = following, newton
         idle = idle + 1 if length < SHORT else 0

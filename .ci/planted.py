@@ -1,0 +1,204 @@
+"""Plant errors in methods, one at a time, and see whether the fast tests of their room fail.
+
+    python .ci/planted.py FOLDER [SEED] [COUNT]
+
+Planted are a TypeError at the top of the function of each row of each table of methods, and a flipped sign
+at COUNT places (10) of pmlopt/programs and pmlopt/solvers, drawn by SEED (0). Each is tried in a copy of the
+checkout below FOLDER with the fast tests of its room, until the first fails. A TypeError counts as found only
+where a test fails at its line. At least nine of ten of each kind are to be found.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import os
+import random
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pmlopt.programs.linear import letter_pairs, structured
+from pmlopt.programs.linear import methods as linear
+from pmlopt.programs.program import Method
+from pmlopt.programs.solving import QUESTIONS
+from pmlopt.programs.subconvex import methods as subconvex
+from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.structured import simplex
+
+ROOT = Path(__file__).parent.parent
+PARTS = ("pmlopt", "tests", "problems", "docs", "conftest.py", "pyproject.toml", "README.md", "CHANGELOG.md")
+
+MIN_FOUND = 0.9
+"""The share of the planted errors that the tests are to find."""
+
+PLANTED = "planted: a mistake in a method"
+
+SHARED = ("test_routing.py", "test_solving.py", "test_signed_gap.py")
+"""Tests of all questions, which belong to each room of programs and solvers."""
+
+BEHIND: dict[str, tuple[Callable[..., Any], ...]] = {
+    "closed-form": (linear._certified,),
+    "classes": (linear.by_classes,),
+    "letter-pairs": (letter_pairs.run,),
+    "structured": (structured.run,),
+    "highs": (simplex.run, letter_pairs.by_simplex, highs.run, subconvex._by_simplex),
+    "highs-ipm": (highs.run,),
+    "clarabel": (through_cvxpy.run,),
+    "scs": (through_cvxpy.run,),
+}
+"""What the functions that several rows share call for a row of a name."""
+
+
+def functions_of(row: Method[Any, Any, Any]) -> Iterator[Callable[..., Any]]:
+    """Yield the functions in which the work of a row begins."""
+    run: Any = row.run
+    while isinstance(run, partial):
+        inner = [part for part in run.args if callable(part)]
+        run = inner[0] if inner and inspect.isroutine(_innermost(inner[0])) else run.func
+    yield run if inspect.isroutine(run) else type(run).__call__
+    yield from BEHIND.get(row.name, ())
+
+
+def _innermost(part: Any) -> Any:
+    return part.func if isinstance(part, partial) else part
+
+
+def room_of(path: Path) -> list[str]:
+    """Return the tests of the room of a file, with the examples in its docstrings."""
+    inside = path.relative_to("pmlopt").parent
+    shared = [f"tests/programs/{name}" for name in SHARED]
+    own = [f"tests/{folder}" for folder in (inside, *inside.parents) if folder != Path()]
+    own = [folder for folder in own if folder != "tests/programs" and (ROOT / folder).is_dir()]
+    linear_too = ["tests/programs/linear"] if inside.parts[0] == "solvers" else []
+    return [str(path), *own, *linear_too, *shared]
+
+
+def without(path: Path, line: int) -> str:
+    """Return the source of a file with a TypeError in front of a line."""
+    lines = (ROOT / path).read_text("utf-8").splitlines(keepends=True)
+    indent = lines[line][: len(lines[line]) - len(lines[line].lstrip())]
+    return "".join([*lines[:line], f'{indent}raise TypeError("{PLANTED}")\n', *lines[line:]])
+
+
+def first_line(function: Callable[..., Any]) -> tuple[Path, int]:
+    """Return the file of a function and the number of the line, from 0, where its body begins."""
+    path = Path(str(inspect.getsourcefile(function))).relative_to(ROOT)
+    lines, begin = inspect.getsourcelines(function)
+    node = ast.parse(inspect.cleandoc("\n" + "".join(_dedented(lines)))).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    body = node.body[1:] if ast.get_docstring(node) else node.body
+    return path, begin - 1 + body[0].lineno - 1
+
+
+def _dedented(lines: list[str]) -> list[str]:
+    width = len(lines[0]) - len(lines[0].lstrip())
+    return [line[width:] if line.strip() else line for line in lines]
+
+
+def signs() -> Iterator[tuple[Path, int, int]]:
+    """Yield the places of signs between numbers: the file, the line from 1, and the column."""
+    for folder in ("pmlopt/programs", "pmlopt/solvers"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            lines = path.read_text("utf-8").splitlines()
+            for node in ast.walk(ast.parse("\n".join(lines))):
+                if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+                    place = _sign_after(lines, node.left)
+                    if place is not None and not isinstance(node.left, ast.List | ast.Tuple | ast.JoinedStr):
+                        yield path.relative_to(ROOT), *place
+
+
+def _sign_after(lines: list[str], side: ast.expr) -> tuple[int, int] | None:
+    """Return the line, from 1, and the column of the sign behind an operand; None where it is not there."""
+    line = side.end_lineno or 1
+    begin = len(lines[line - 1].encode()[: side.end_col_offset].decode())  # ast counts bytes
+    place = next((at for at in range(begin, len(lines[line - 1])) if lines[line - 1][at] in "+-"), None)
+    return None if place is None else (line, place)
+
+
+def flipped(path: Path, line: int, column: int) -> str:
+    """Return the source of a file with another sign at a place."""
+    lines = (ROOT / path).read_text("utf-8").splitlines(keepends=True)
+    text = lines[line - 1]
+    lines[line - 1] = text[:column] + ("-" if text[column] == "+" else "+") + text[column + 1 :]
+    return "".join(lines)
+
+
+def copy_to(folder: Path) -> None:
+    """Copy what tests need, without what was compiled."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    for part in PARTS:
+        source = ROOT / part
+        if source.is_dir():
+            shutil.copytree(source, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy(source, folder)
+
+
+def failed_tests(folder: Path, path: Path, source: str) -> tuple[bool, str]:
+    """Return whether a fast test of the room fails with other source in a file, and what pytest printed."""
+    honest = (folder / path).read_text("utf-8")
+    (folder / path).write_text(source, "utf-8")
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-m", "fast", "-p", "no:cacheprovider"]
+    try:
+        done = subprocess.run(
+            [*pytest, *room_of(path)], cwd=folder, capture_output=True, text=True, check=False, timeout=900,
+            env={**_environment(), "PYTHONPATH": f"{folder}:{folder / 'tests'}", "PYTHONHASHSEED": "0"},
+        )  # fmt: skip
+    except subprocess.TimeoutExpired:
+        return True, "the tests did not end"
+    finally:
+        (folder / path).write_text(honest, "utf-8")
+    return done.returncode in (1, 2), done.stdout  # a test failed, or a file of tests while it was read
+
+
+def _environment() -> dict[str, str]:
+    """Return the environment without what names the packages of another checkout."""
+    return {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+
+
+def rows() -> dict[tuple[Path, int], str]:
+    """Return where the function of each row begins, with the rows that it is for."""
+    found: dict[tuple[Path, int], str] = {}
+    for question in QUESTIONS:
+        for row in question.methods:
+            for function in functions_of(row):
+                name = f"{question.program.__name__} {row.id}"
+                place = first_line(function)
+                found[place] = f"{found[place]}, {name}" if place in found else name
+    return found
+
+
+def main(folder: Path, seed: int, count: int) -> bool:
+    """Plant errors of both kinds and print which are found; return whether enough are."""
+    copy_to(folder)
+    enough = True
+    places = rows()
+    results = []
+    for (path, line), which in places.items():
+        failed, printed = failed_tests(folder, path, without(path, line))
+        results.append(failed and PLANTED in printed)
+        print(
+            f"{'found' if results[-1] else 'MISSED'}: TypeError in {path}:{line + 1} ({which:.70})",
+            flush=True,
+        )
+    enough &= sum(results) >= MIN_FOUND * len(results)
+    print(f"{sum(results)} of {len(results)} TypeErrors are found at their line")
+    results = []
+    for path, line, column in random.Random(seed).sample(sorted(signs()), count):
+        failed, printed = failed_tests(folder, path, flipped(path, line, column))
+        results.append(failed)
+        test = next((text for text in printed.splitlines() if text.startswith("FAILED")), "")[:110]
+        print(f"{'found' if failed else 'MISSED'}: sign in {path}:{line}:{column} {test}", flush=True)
+    print(f"{sum(results)} of {len(results)} flipped signs are found")
+    return enough and sum(results) >= MIN_FOUND * len(results)
+
+
+if __name__ == "__main__":
+    into, seed, count = [*sys.argv[1:], *["0", "10"][len(sys.argv) - 2 :]]
+    sys.exit(not main(Path(into).resolve(), int(seed), int(count)))

@@ -1,0 +1,104 @@
+"""Programming errors: which exceptions are mistakes in pmlopt's own code, and where they come to light.
+
+`solve` goes on to the next method where one fails, whatever the failure is. A mistake in pmlopt's own code
+would then show only as a slower answer. In strict mode (the environment variable `PMLOPT_STRICT`, which the
+tests set) such an error is raised.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import FrameType
+from typing import TypeGuard
+
+import numpy as np
+
+from pmlopt.errors import PmloptError
+
+VARIABLE = "PMLOPT_STRICT"
+"""The environment variable that turns strict mode on; empty and "0" turn it off."""
+
+PROGRAMMING_ERRORS = (
+    TypeError,
+    NameError,
+    AttributeError,
+    IndexError,
+    KeyError,
+    AssertionError,
+    ValueError,
+    ZeroDivisionError,
+)
+
+TRUSTED_LIBRARIES = frozenset({"numpy", "scipy"}) | sys.stdlib_module_names
+"""Libraries that raise these errors only for arguments that do not fit: the mistake is the caller's.
+
+Solvers and cvxpy are not among them: they raise the same errors where the numbers of a program defeat them.
+"""
+
+PACKAGE = Path(__file__).parent.parent
+
+
+def is_strict() -> bool:
+    """Return whether strict mode is on."""
+    return os.environ.get(VARIABLE, "") not in ("", "0")
+
+
+def is_programming_error(error: BaseException) -> TypeGuard[Exception]:
+    """Return whether an exception was raised by a mistake in pmlopt's own code.
+
+    It is of a type that mistakes have, and was raised in a frame of pmlopt, or in numpy, scipy or the
+    standard library called from there. Errors that pmlopt raises on purpose are no mistakes, and neither
+    is a singular matrix.
+    """
+    if not isinstance(error, PROGRAMMING_ERRORS) or isinstance(error, PmloptError | np.linalg.LinAlgError):
+        return False
+    for frame in reversed(_frames_of(error)):
+        if _is_own(frame):
+            return True
+        if _library_of(frame) not in TRUSTED_LIBRARIES:
+            return False
+    return False
+
+
+def raise_if_strict(error: BaseException) -> None:
+    """Raise an exception again in strict mode, where it is a programming error."""
+    if is_strict() and is_programming_error(error):
+        raise error
+
+
+def describe_error(error: BaseException) -> str:
+    """Return the type and the message of an exception, and the file and line where it was raised.
+
+    An error that pmlopt raises on purpose explains itself, and has no place.
+    """
+    words = "".join(traceback.format_exception_only(error)).strip()
+    name = type(error).__name__
+    words = f"{name}{words.partition(name)[2]}"
+    places = traceback.extract_tb(error.__traceback__)
+    if isinstance(error, PmloptError) or not places:
+        return words
+    return f"{words} ({_shortened(places[-1].filename)}, line {places[-1].lineno})"
+
+
+def _frames_of(error: BaseException) -> list[FrameType]:
+    """Return the frames that an exception came through, from the outermost to the one that raised it."""
+    return [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+
+
+def _library_of(frame: FrameType) -> str:
+    """Return the name of the package at the top of a frame's module."""
+    return str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _is_own(frame: FrameType) -> bool:
+    """Return whether a frame runs code of pmlopt; code that was generated counts as that of its module."""
+    return _library_of(frame) == PACKAGE.name
+
+
+def _shortened(file: str) -> str:
+    """Return a path without the folders that only one machine has."""
+    path = Path(file)
+    return path.relative_to(PACKAGE.parent).as_posix() if path.is_relative_to(PACKAGE) else path.name
