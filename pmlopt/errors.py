@@ -100,3 +100,7 @@ class SolverError(PmloptError):
 
 class SolverUnavailableError(SolverError, InputError):
     """A solver was asked for by a name that is unknown, or that is not installed."""
+
+
+class SolverOptionError(SolverUnavailableError):
+    """A solver does not know an option, or does not take its value; or the method takes no options."""

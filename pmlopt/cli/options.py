@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
+from contextlib import contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import wraps
 from importlib import import_module
@@ -144,6 +145,20 @@ def _warning_of_labels() -> Iterator[None]:
 
         warnings.showwarning = show
         yield
+
+
+@contextmanager
+def _log_apart() -> Iterator[None]:
+    """Send what solvers print, past Python's own streams, to standard error: the output is for results."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        os.dup2(kept, 1)
+        os.close(kept)
 
 
 def _forget_output() -> None:
@@ -417,6 +432,24 @@ class Solving:
     as_json: Json = False
 
 
+def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
+    """Return options of a solver from `key=value` texts; values are JSON where they can be, else text.
+
+    Raises:
+        InputError: a text has no equals sign, or a key stands twice.
+    """
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        key, sign, text = pair.partition("=")
+        if not sign or not key or key in found:
+            raise InputError(f"--solver-option takes key=value, each key once, not {pair!r:.60}")
+        try:
+            found[key] = json.loads(text)
+        except ValueError:
+            found[key] = text
+    return found
+
+
 @dataclass(frozen=True, kw_only=True)
 class Run(Solving):
     """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
@@ -428,6 +461,10 @@ class Run(Solving):
     isolated: Annotated[bool, Opt(
         "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
     )] = False  # fmt: skip
+    solver_option: Annotated[tuple[str, ...], Opt(
+        "An option of the solver that --solver names, as key=value; may be given several times."
+    )] = ()  # fmt: skip
+    verbose: Annotated[bool, Opt("Print the solver's log.")] = False
     mps: Annotated[Path | None, Opt("Write the LP in the MPS format too.", type=TARGET)] = None
 
     EXTRA: ClassVar = (imports,)
@@ -439,7 +476,9 @@ class Run(Solving):
     @property
     def options(self) -> dict[str, Any]:
         """How to solve, as `pmlopt.solve` takes it."""
-        return {name: getattr(self, name) for name in ("solver", "time_limit", "tolerance", "isolated")}
+        names = ("solver", "time_limit", "tolerance", "isolated", "verbose")
+        own = {name: getattr(self, name) for name in names}
+        return {**own, "solver_options": read_solver_options(self.solver_option)}
 
     def solve(self, declare: Callable[[], Program[Any]]) -> Result[Any]:
         """Declare the program, solve it and write the files."""
@@ -453,7 +492,8 @@ class Run(Solving):
                 raise InputError("--plot draws a mechanism for a prior, and this problem has none")
             if self.mps is not None:
                 program.write_mps(self.mps)
-            result = solve(program, **self.options)
+            with _log_apart() if self.verbose else nullcontext():
+                result = solve(program, **self.options)
         if self.output is not None:
             result.save(self.output)
         if self.plot is not None:

@@ -13,6 +13,7 @@ from typing import (
     ClassVar,
     Literal,
     Protocol,
+    Self,
     TypeAlias,
     TypeVar,
     runtime_checkable,
@@ -209,6 +210,10 @@ class Certificate(ABC):
     def violation(self) -> float:
         """By how much a limit of the program is exceeded: 0 unless the method ended outside it."""
         return 0.0
+
+    def with_bound_of(self, other: Self) -> Self:
+        """Return the certificate with the bound of another one of the same program, where it fits."""
+        return self
 
     @abstractmethod
     def checks(self) -> tuple[Claim, ...]:

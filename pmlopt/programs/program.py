@@ -228,6 +228,7 @@ class Method(Generic[P, S, C]):
         automatic: whether `auto` tries it; else it is run where it is asked for by name.
         takes: what a program must be for it, in words.
         id: what tells it from the other rows of its question; left out, its name.
+        takes_options: whether it hands options of a person's own to a solver.
     """
 
     name: str
@@ -237,9 +238,14 @@ class Method(Generic[P, S, C]):
     automatic: bool = True
     takes: str = ""
     id: str = ""
+    takes_options: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "id", self.id or self.name)
+
+    def __repr__(self) -> str:
+        """The name and the reason in a line: what it runs is a function, which has no words."""
+        return f"<Method {self.name}: {self.reason}>"
 
 
 def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = "the warm start") -> None:
@@ -284,6 +290,7 @@ class Question(Generic[P, S, C]):
         gap_is_an_answer: whether a result whose gap is above the tolerance is returned with the status that
             says so; else `solve` raises a SolverError that carries it.
         by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
+        first: a feasible mechanism in milliseconds, for when the time is over; a MethodError without one.
     """
 
     program: type[P]
@@ -292,6 +299,7 @@ class Question(Generic[P, S, C]):
     certify: Callable[[P, FloatArray, FloatArray | None], Found[C]]
     gap_is_an_answer: Callable[[P], bool] = always
     by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
+    first: Callable[[P], Found[C]] | None = None
 
     @property
     def names(self) -> list[str]:

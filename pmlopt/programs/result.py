@@ -57,6 +57,7 @@ class Told:
         certificate: what is claimed, with its proof.
         solver, reason, attempts, iterations, warm_started, timings: how it was found, which proves nothing.
         closed_form: the optimum by formula, where one is known.
+        solver_options: those that a person gave to the solver.
     """
 
     status: Status
@@ -73,6 +74,7 @@ class Told:
     warm_started: bool
     closed_form: ClosedForm | None
     timings: Timings
+    solver_options: Mapping[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +92,7 @@ class Result(Guessed, Generic[C_co]):
         timings: seconds.
         closed_form: the optimum by formula, where one is known.
         restart: a warm start for the next program of its kind.
+        solver_options: those that a person gave to the solver.
         method: the id of the row in the table of methods; empty where the result was read from a file.
     """
 
@@ -111,6 +114,7 @@ class Result(Guessed, Generic[C_co]):
     timings: Timings
     closed_form: ClosedForm | None
     restart: Restart = field(repr=False)
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
     method: str = ""
 
     @property

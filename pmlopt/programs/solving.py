@@ -6,7 +6,8 @@ import math
 import multiprocessing
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -29,6 +30,7 @@ from pmlopt.errors import (
     PmloptError,
     ProgramError,
     SolverError,
+    SolverOptionError,
     SolverUnavailableError,
 )
 from pmlopt.programs.certificate import C_co, Restart, Status, Timings, WarmStart
@@ -138,6 +140,9 @@ QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
 PASSED_ON = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, SolverUnavailableError)
 """What ends `solve` wherever it comes from: nothing else that a method raises does."""
 
+FIRST = "first-feasible"
+"""What a result names as its solver where a formula gave the mechanism, after the time was over."""
+
 AHEAD = 1e-6
 """Among results without a proof, values that differ by less are equal, and the smaller gap counts."""
 
@@ -174,6 +179,8 @@ def solve(
     tolerance: float | None = None,
     gap: float | None = None,
     isolated: bool = False,
+    solver_options: Mapping[str, Any] | None = None,
+    verbose: bool = False,
 ) -> Result[C_co]:
     """Solve a program and prove the answer.
 
@@ -203,9 +210,13 @@ def solve(
         isolated: whether each method runs in a process of its own (a fork of this one). One that hangs is
             stopped 30 seconds after the time limit, or after an hour where there is none; one whose process
             dies has failed; either way the next is tried. Variables that you declared keep their values.
+        solver_options: options of the solver that `solver` names, handed to it as cvxpy does, or to HiGHS
+            itself; they take precedence over pmlopt's.
+        verbose: whether the solver prints its log, where it has one.
 
     Raises:
         InfeasibleError: the constraints that were added to the program allow no mechanism.
+        SolverOptionError: the solver does not know an option, or takes none.
         SolverError: no method reached the tolerance; `.result` carries the best certified Result.
         SolverUnavailableError: the solver's name is unknown, or it cannot take this program.
         InputError: a limit is not positive, the warm start does not fit, or processes cannot be forked here.
@@ -220,7 +231,7 @@ def solve(
     """
     begin = time.perf_counter()
     question = _question_of(program)
-    options = options_of(time_limit, _share(program, tolerance, gap))
+    options = options_of(time_limit, _share(program, tolerance, gap), solver_options, verbose)
     if isolated:
         check_forks()
     if isinstance(warm_start, Mechanism):
@@ -230,8 +241,11 @@ def solve(
     allowed = program.allowed_gap(options.tolerance)
     attempts: list[str] = []
     results: list[Result[C_co]] = []
-    for method in question.chosen(program, solver, start):
-        if results and options.clock.late:
+    within: list[Result[C_co]] = []
+    methods = question.chosen(program, solver, start)
+    _check_takes_options(methods, solver, options)
+    for method in methods:
+        if options.clock.late and (results or attempts):
             break
         try:
             found = run_apart(method, *asked) if isolated else method.run(*asked)
@@ -249,13 +263,17 @@ def solve(
             attempts.append(f"{method.id}: its certificate fails: {'; '.join(map(str, failures))}")
             continue
         result = _result(found, method, status, attempts, time.perf_counter() - begin)
+        result = replace(result, solver_options=options.solver_options)
         if status is Status.OPTIMAL:
             return result
         results.append(result)
+        within += [result] if _is_within(found) else []
         attempts.append(f"{method.id}: {found.message}, {_shortcoming(found, allowed)}")
         if found.certificate.is_beyond_bound and has_foreign_parts(program):
             break  # a person's own class contradicts itself: a worse mechanism would only hide it
-    return _best(question, program, results, attempts)
+    spent = options.clock.limited and (options.clock.late or not results)
+    stopped = _stopped(question, program, within, attempts, begin) if spent else None
+    return _best(question, program, results, attempts) if stopped is None else stopped
 
 
 def certify(
@@ -309,6 +327,19 @@ def check_name(name: object) -> None:
 def check_options(time_limit: float | None, tolerance: float | None) -> None:
     """Raise an InputError for a limit or a tolerance that is not positive."""
     options_of(time_limit, 1.0 if tolerance is None else tolerance)
+
+
+def _check_takes_options(methods: Sequence[Method[Any, Any, Any]], solver: object, options: Options) -> None:
+    """Raise a SolverOptionError where options were given and no single solver is there to take them."""
+    names = ", ".join(options.solver_options)
+    if names and isinstance(solver, str) and solver.lower() == "auto":
+        raise SolverOptionError(f"the options {names} are of one solver: name it, as in solver='clarabel'")
+    for method in methods if names else ():
+        if not method.takes_options:
+            raise SolverOptionError(
+                f"{method.name} hands no options to a solver, and {names} would have no effect: leave them "
+                "out, or name a solver such as clarabel"
+            )
 
 
 def _question_of(program: Program[Any]) -> Question[Any, Any, Any]:
@@ -394,6 +425,40 @@ def _result(
         closed_form=found.closed_form,
         restart=Restart(method.name, found.arrays),
     )
+
+
+def _stopped(
+    question: Question[Any, Any, Any],
+    program: Program[C_co],
+    within: Sequence[Result[C_co]],
+    attempts: list[str],
+    begin: float,
+) -> Result[C_co] | None:
+    """Return the best mechanism of a solve that ran out of time, with the best bound; None without any.
+
+    One by formula is looked at too: it takes milliseconds, and a solver that was stopped may have less.
+    """
+    if question.first is None:
+        return None
+    known = list(within)
+    with suppress(MethodError, MechanismError):
+        found = question.first(program)
+        formula: Method[Any, Any, C_co] = Method(
+            FIRST, "the time was over before a solver had a better one", lambda *_: found
+        )
+        known.append(_result(found, formula, Status.STOPPED, attempts, time.perf_counter() - begin))
+    if not known:
+        return None
+    sign = 1 if program.maximised else -1
+    best = max(known, key=lambda result: sign * result.value)
+    tightest = min(known, key=lambda result: sign * result.bound)
+    return replace(best, certificate=best.certificate.with_bound_of(tightest.certificate))
+
+
+def _is_within(found: Found[Any]) -> bool:
+    """Return whether a certificate keeps every limit that was asked for, and does not contradict itself."""
+    certificate = found.certificate
+    return found.asked and certificate.violation == 0 and not certificate.is_beyond_bound
 
 
 def _gap_of(result: Result[Any]) -> float:

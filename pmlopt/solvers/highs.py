@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.loaded_later import cp, sparse
-from pmlopt.solvers.outcome import Compiled, Options, Outcome, compiled
+from pmlopt.errors import SolverOptionError
+from pmlopt.solvers.outcome import TIME, Compiled, Options, Outcome, compiled
 
 
 class _Silent(highspy.Highs):  # type: ignore[misc]  # highspy has no types
@@ -52,6 +53,8 @@ RESTARTED: Mapping[str, float | str] = {
 def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
     """Solve an LP."""
     ready = compiled(problem, cp.HIGHS)
+    if options.clock.late:
+        return Outcome("failed", False, TIME, None, False, ready.seconds, 0.0)
     clock = time.perf_counter()
     solver = loaded(model_of(ready.data), {**METHODS[method], **limits(options)})
     outcome = outcome_of(solver, False, ready.seconds, clock)
@@ -101,17 +104,19 @@ _COUNTS = (
 )
 
 
-def limits(options: Options) -> dict[str, float | str]:
-    """HiGHS's tolerances and time limit."""
+def limits(options: Options) -> dict[str, Any]:
+    """Return HiGHS's tolerances and time limit, and the options that a person gave."""
     tolerance = max(1e-10, min(1e-9, options.tolerance))
-    limits: dict[str, float | str] = {
+    limits: dict[str, Any] = {
         "primal_feasibility_tolerance": tolerance,
         "dual_feasibility_tolerance": tolerance,
     }
     left = options.clock.left()
     if left is not None:
         limits["time_limit"] = left
-    return limits
+    if options.verbose:
+        limits |= {"output_flag": True, "log_to_console": True}
+    return limits | dict(options.solver_options)
 
 
 def model_of(data: dict[str, Any]) -> highspy.HighsLp:
@@ -158,13 +163,25 @@ def of_matrix(
     return columnwise(costs, bounds, rows, (by_columns.indptr, by_columns.indices, by_columns.data))
 
 
-def loaded(model: highspy.HighsLp, options: Mapping[str, float | str]) -> highspy.Highs:
-    """HiGHS, silent, with a model in it."""
+def loaded(model: highspy.HighsLp, options: Mapping[str, Any]) -> highspy.Highs:
+    """Return HiGHS with a model in it, silent unless an option says otherwise.
+
+    Raises:
+        SolverOptionError: HiGHS does not know an option, or does not take its value.
+    """
     solver = _Silent()
     solver.setOptionValue("output_flag", False)
     # by default HiGHS takes coefficients below 1e-9 for zeros: priors have such entries
     solver.setOptionValue("small_matrix_value", 1e-12)
     for name, value in options.items():
-        solver.setOptionValue(name, value)
+        try:
+            taken = solver.setOptionValue(name, value) == highspy.HighsStatus.kOk
+        except TypeError:  # a value of no type that options have
+            taken = False
+        if not taken:
+            raise SolverOptionError(
+                f"HiGHS does not know the option {name!r}, or does not take the value {value!r:.60}: see "
+                "https://ergo-code.github.io/HiGHS/dev/options/definitions/"
+            )
     solver.passModel(model)
     return solver

@@ -84,23 +84,42 @@ FOREVER = Clock()
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may ask: the clock of the whole solve, and the tolerance of residuals and gap."""
+    """What a person may require of a solve.
+
+    Attributes:
+        clock: of the whole solve.
+        tolerance: of residuals and gap.
+        solver_options: the solver's own options by name, handed to it as they are.
+        verbose: whether the solver prints its log.
+    """
 
     clock: Clock
     tolerance: float
+    solver_options: Mapping[str, Any] = field(default_factory=dict)
+    verbose: bool = False
 
 
-def options_of(time_limit: float | None, tolerance: float) -> Options:
-    """What a person asked for, checked; an InputError where it is not a positive number."""
+def options_of(
+    time_limit: float | None,
+    tolerance: float,
+    solver_options: Mapping[str, Any] | None = None,
+    verbose: bool = False,
+) -> Options:
+    """Return what a person asked for, checked; an InputError where it cannot be meant."""
+    own = {} if solver_options is None else solver_options
+    if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in own):
+        raise InputError(f"solver options are values by name, such as {{'max_iter': 50}}, not {own!r:.60}")
+    if not isinstance(verbose, bool):
+        raise InputError(f"verbose is True or False, not {verbose!r:.60}")
     accuracy = real(tolerance, "the tolerance", InputError)
     if accuracy <= 0:
         raise InputError(f"the tolerance must be positive, not {accuracy}")
     if time_limit is None:
-        return Options(FOREVER, accuracy)
+        return Options(FOREVER, accuracy, dict(own), verbose)
     limit = real(time_limit, "the time limit", InputError)
     if limit <= 0:
         raise InputError(f"the time limit must be a positive number of seconds, not {limit}")
-    return Options(Clock.of(limit), accuracy)
+    return Options(Clock.of(limit), accuracy, dict(own), verbose)
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,6 +5,10 @@ from __future__ import annotations
 import os
 import tempfile
 import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,15 +17,37 @@ import numpy as np
 from pmlopt.core.files import reason_of, write_whole
 from pmlopt.core.loaded_later import cp
 from pmlopt.core.programming_errors import raise_if_strict
-from pmlopt.errors import FileFormatError, ProgramError, SolverUnavailableError
+from pmlopt.errors import FileFormatError, ProgramError, SolverOptionError, SolverUnavailableError
 from pmlopt.solvers.highs import loaded, model_of
-from pmlopt.solvers.outcome import Options, Outcome, compiled
+from pmlopt.solvers.outcome import TIME, Options, Outcome, compiled
 
 _TOLERANCES = {
     "CLARABEL": ("tol_gap_abs", "tol_gap_rel", "tol_feas"),
     "SCS": ("eps_abs", "eps_rel"),
+    "OSQP": ("eps_abs", "eps_rel", "eps_prim_inf", "eps_dual_inf"),
 }
-_TIME_LIMIT = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}
+_MORE: dict[str, dict[str, Any]] = {
+    "CLARABEL": {"accept_unknown": True},  # hand over the last point: the certificate decides
+    # a first-order method needs many cheap steps for these digits; the last ones come from a linear system
+    "OSQP": {"max_iter": 1_000_000, "polishing": True},
+}
+_TIME_LIMITS = {
+    "CLARABEL": ("time_limit",),
+    "SCS": ("time_limit_secs",),
+    "OSQP": ("time_limit",),
+    "SCIPY": ("scipy_options", "time_limit"),
+    "CUOPT": ("time_limit",),
+    "GLOP": ("time_limit_sec",),
+    "PDLP": ("time_limit_sec",),
+    "GUROBI": ("TimeLimit",),
+    "COPT": ("TimeLimit",),
+    "CBC": ("maximumSeconds",),
+    "XPRESS": ("maxtime",),
+    "MOSEK": ("mosek_params", "MSK_DPAR_OPTIMIZER_MAX_TIME"),
+    "CPLEX": ("cplex_params", "timelimit"),
+    "SCIP": ("scip_params", "limits/time"),
+}
+"""Under which option each solver takes a time limit in seconds, as cvxpy hands it on."""
 
 
 def installed() -> list[str]:
@@ -31,7 +57,7 @@ def installed() -> list[str]:
 
 def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
     """Solve by the solver of that cvxpy name; `extra` goes to it as it is."""
-    settings = {**_settings(solver, options), **extra}
+    settings = _settings(solver, options, extra)
     start = time.perf_counter()
     try:
         ready = compiled(problem, solver, settings)
@@ -39,12 +65,19 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
         return Outcome("failed", False, f"cannot take it: {cause}", None, False, 0.0, 0.0)
     clock = time.perf_counter()
     if options.clock.limited:
-        settings[_TIME_LIMIT[solver]] = options.clock.left(least=1e-6)  # SCS takes 0 for no limit
+        if options.clock.late:
+            return Outcome("failed", False, TIME, None, False, ready.seconds, 0.0)
+        _limit_time(solver, settings, options)
     try:
-        raw = ready.chain.solve_via_data(problem, ready.data, solver_opts=settings)
+        with _options_checked(solver, options):
+            raw = ready.chain.solve_via_data(
+                problem, ready.data, verbose=options.verbose, solver_opts=settings
+            )
         solution = ready.chain.invert(raw, ready.inverse)
         status = solution.status
     except (cp.SolverError, ValueError, ArithmeticError) as cause:
+        if isinstance(cause, SolverOptionError):
+            raise
         raise_if_strict(cause)
         return Outcome("failed", False, str(cause), None, False, clock - start, time.perf_counter() - clock)
     seconds = time.perf_counter() - clock
@@ -58,15 +91,46 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
     return Outcome(state, status == cp.OPTIMAL, status, iterations, False, ready.seconds, seconds)
 
 
-def _settings(solver: str, options: Options) -> dict[str, Any]:
-    if options.clock.limited and solver not in _TIME_LIMIT:
+def _settings(solver: str, options: Options, extra: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a solver is told: our tolerances, what the row asks for, and last what the person gave."""
+    if options.clock.limited and solver not in _TIME_LIMITS:
         raise SolverUnavailableError(
-            f"a time limit cannot be handed to {solver}: leave it out, or choose highs, clarabel or scs"
+            f"a time limit cannot be handed to {solver}: leave it out and give the solver's own in "
+            f"solver_options, or choose one of {', '.join(map(str.lower, _TIME_LIMITS))}"
         )
-    settings: dict[str, Any] = dict.fromkeys(_TOLERANCES.get(solver, ()), min(1e-8, options.tolerance))
-    if solver == "CLARABEL":
-        settings["accept_unknown"] = True  # hand over the last point: the certificate decides
-    return settings
+    strange = set(options.solver_options) - {"scipy_options"} if solver == "SCIPY" else ()
+    if strange:
+        raise SolverOptionError(
+            f"SCIPY takes its options as scipy_options={{...}}, and not {', '.join(sorted(strange))}"
+        )
+    tolerances = dict.fromkeys(_TOLERANCES.get(solver, ()), min(1e-8, options.tolerance))
+    # nested ones are copied, for scipy's are changed on the way
+    return {**tolerances, **_MORE.get(solver, {}), **extra, **deepcopy(dict(options.solver_options))}
+
+
+def _limit_time(solver: str, settings: dict[str, Any], options: Options) -> None:
+    """Add what is left of the time to the settings, unless they have a limit of the person's own."""
+    *path, name = _TIME_LIMITS[solver]
+    for key in path:
+        settings = settings.setdefault(key, {})
+    settings.setdefault(name, options.clock.left(least=1e-6))  # SCS takes 0 for no limit
+
+
+@contextmanager
+def _options_checked(solver: str, options: Options) -> Iterator[None]:
+    """Raise a SolverOptionError where a solver complains of options that a person gave."""
+    if not options.solver_options:
+        yield
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.filterwarnings(
+                "error", "Unrecognized options"
+            )  # scipy passes over those that it ignores
+            yield
+    except (TypeError, ValueError, AttributeError, KeyError, Warning, cp.SolverError) as cause:
+        given = ", ".join(f"{name}={value!r:.60}" for name, value in options.solver_options.items())
+        raise SolverOptionError(f"{solver} does not take the options {given}: {cause}") from cause
 
 
 def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:

@@ -16,12 +16,11 @@ from pathlib import Path
 DIGITS, NEAR, LARGEST, VERSION = Context(prec=60), Q(1, 10**12), 10**8, 3  # LARGEST in bytes of a file
 FILE = "format version inputs outputs unnamed matrix metadata"
 RESULT = ("status value bound gap level prior certificate solver reason attempts iterations warm_started "
-          "closed_form timings")  # fmt: skip
+          "closed_form timings solver_options")  # fmt: skip
 SHARED = "kind mechanism value bound privacy prior multipliers residuals repair"
 OWN = {"linear": "maximised table witness added", "least-leakage": "allowed expected weight laws"}
 ASKED = {"pml": "epsilon over about", "ldp": "epsilon", "lip": "lower upper", "maximal-leakage": "epsilon"}
 SETS = {"l1-ball": "center radius delta", "minimum-mass": "size mass", "all-priors": "size"}
-
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, OSError, RecursionError)
 
 class FalseClaimError(Exception):
@@ -45,7 +44,11 @@ def keys(data, names, what):
 
 def number(value):
     must(type(value) in (int, float), f"{value!r:.40} stands where a number belongs")
-    return Q(value)
+    return Q(float(value))  # of a whole number the double that it is read as
+
+def whole(value):
+    must(type(value) is int and value >= 0, f"{value!r:.40} stands where a whole number belongs")
+    return value
 
 def row(values, size=None):
     must(type(values) is list and (size is None or len(values) == size), "a list has another length")
@@ -58,12 +61,13 @@ def table(rows, height=None, width=None):
     return found
 
 def labels(values):
-    """Distinct labels; a number N stands for 0, 1, ..., N - 1."""
+    """Distinct labels, lists within as tuples."""
     def plain(v):
         must(type(v) in (str, int, float, bool, list), "a label is text, a number or a list of these")
+        must(type(v) is not float or abs(v) < float("inf"), "a label that is a number is finite")
         return tuple(map(plain, v)) if type(v) is list else v
-    must(type(values) in (list, int), "labels are a list, or how many there are")
-    found = [plain(v) for v in (values if type(values) is list else range(min(values, LARGEST)))]
+    must(type(values) is list, "labels are a list")
+    found = [plain(v) for v in values]
     must(found and len(set(found)) == len(found), "labels must be distinct")
     return found
 
@@ -79,48 +83,50 @@ def dot(u, v):
 def above(values, c):  # by how much
     return [max(v - c, Q(0)) for v in values]
 
-def law(record, what="the prior"):
+def law(record, what, *inputs):
     """A law: its counts over their sum, or else its floats over theirs; and its sample."""
-    floats, counts, samples = record["probabilities"], record["counts"], record.get("samples")
+    keys(record, "kind labels probabilities counts samples", what)
+    same = repr(record["labels"]) in map(repr, ("labels", *inputs))  # 1, 1.0 and true are not the same
+    must(record["kind"] == "prior" and same, f"{what} is a law on the inputs")
+    floats, counts, samples = record["probabilities"], record["counts"], record["samples"]
     found = row(floats)
     need(abs(sum(found) - 1) < Q(2, 10**9) and min(found) >= 0, f"{what} is a law")
-    must(samples is None or type(samples) is int, "the size of a sample is a whole number")
+    must(samples is None or whole(samples) > 0, "a sample has a size")
     if counts is not None:
-        row(counts, len(floats))
-        must(all(type(c) is int and c >= 0 for c in counts) and sum(counts) > 0, "counts are whole numbers")
-        same = [c / sum(counts) for c in counts] == floats and samples in (None, sum(counts))
-        need(same, f"the counts of {what} are its probabilities and its sample")
-        found = [Q(c) for c in counts]
+        found = [Q(whole(c)) for c in counts]
+        same = type(counts) is list and sum(counts) > 0 and [c / sum(counts) for c in counts] == floats
+        need(same and samples in (None, sum(counts)), f"the counts of {what} are its law and its sample")
     return [v / sum(found) for v in found]
 
 class Asked:
     """PML (over a set of priors, too), LDP or LIP of each column of a matrix, or maximal leakage of all."""
 
-    def __init__(self, record, p, prior):
+    def __init__(self, record, p, prior, inputs):
         self.name, self.over, self.priors = record.get("name"), None, "the prior of the file"
         must(self.name in ASKED, f"a requirement of the kind {self.name!r:.40} is not proved by this script")
         keys(record, f"name {ASKED[self.name]}", f"the requirement {self.name}")
         self.limits = row([record[key] for key in ("lower", "upper", "epsilon") if key in record])
         must(record.get("about") is None, "a requirement about a secret is not proved by this script")
-        need(min(self.limits) >= 0, "no limit is negative")
+        must(0 <= min(self.limits) <= max(self.limits) <= 10**5, "a limit is from 0 to 100000 nats")
         if record.get("over") is not None:
-            self.set(record["over"], p, prior)
+            self.set(record["over"], p, prior, inputs)
 
-    def set(self, data, p, prior):
+    def set(self, data, p, prior, inputs):
         """A set of priors by its lower probability: `max(0, lower(A) - shift)` of sets A but the whole."""
         kind = data.get("kind")
         must(kind in SETS, f"a set of the kind {kind!r:.40} is not proved by this script")
         keys(data, f"kind {SETS[kind]}", "the set of priors")
-        must(data.get("size", len(p)) == len(p), "the set of priors is on as many letters as the prior")
+        must(whole(data.get("size", len(p))) == len(p), "the set of priors is on the letters of the prior")
         lower, shift = row([data.get("mass", 0)]) * len(p), Q(0)
         self.priors = f"every prior with a mass of {float(lower[0]):.9g} or more on each letter"
         if kind == "l1-ball":
             center = prior if data["center"] == "prior" else data["center"]
-            lower, shift = law(center, "the centre"), number(data["radius"]) / 2
+            lower, shift = law(center, "the centre", inputs, len(inputs)), number(data["radius"]) / 2
             need(len(lower) == len(p) and 0 <= shift <= 1, "the radius of a ball is at most 2")
             self.priors = f"every prior within l1 distance {data['radius']:.9g} of the centre"
             if data["delta"] is not None:
-                must(center["counts"], "the probability of a set without counts is not proved by this script")
+                known = center["counts"] and 0 < number(data["delta"]) < 1
+                must(known, "the probability of a set without counts is not proved by this script")
                 outside = (2 ** len(p) - 2) * power(-2 * sum(center["counts"]) * shift * shift, True)
                 must(outside <= number(data["delta"]) * (1 + Q(1, 10**9)), "the counts do not show the ball")
                 self.priors = f"the true law, but with probability {data['delta']:.9g} over the sample"
@@ -164,7 +170,7 @@ class Asked:
         if name == "maximal-leakage":
             return min(up, Q(len(p))) * max(dot(p, above(g, Q(0))) for g in gains) <= most
         if own:
-            theta = above(table(keys(proof, "theta", "the proof")["theta"], 1, len(gains))[0], Q(0))
+            theta = above(table(keys(proof, "theta", "the witness")["theta"], 1, len(gains))[0], Q(0))
             costs = [[w * (v - most) for w, v in zip(p, g, strict=True)] for g in gains]
             return all(max(a) <= 0 or (sum(a) <= 0 if up == 1 else max(self.pieces(a, t, keep)) <= 0)
                        for a, t in zip(costs, theta, strict=True))
@@ -190,19 +196,19 @@ def levels(asked, level, matrix, p, names):
 
 def linear(record, asked, matrix, p):
     """Value and bound of an expected gain or loss, in a sentence."""
-    must(type(record["maximised"]) is bool, "maximised is true or false")
-    must(record["added"] == [], "added constraints are not proved")
-    what, sign = ("gain", 1) if record["maximised"] else ("loss", -1)
-    rows = table(record["table"], len(p), len(matrix[0]))
-    rounding = Q(1, 2**48) * (len(p) + len(rows[0]) + 8) * max(max(map(abs, r)) for r in rows)
-    value = number(record["value"])
-    need(abs(value - sum(map(lambda w, r, g: w * dot(r, g), p, matrix, rows))) <= rounding, "the value")
+    must(type(record["maximised"]) is bool and record["added"] == [], "added constraints are not proved")
+    what, side, sign = ("gain", "above", 1) if record["maximised"] else ("loss", "below", -1)
+    rows, value = table(record["table"], len(p), len(matrix[0])), number(record["value"])
+    if record["witness"] != {}:
+        table(keys(record["witness"], "theta" if asked.over else "", "the witness")["theta"], 1, len(rows[0]))
+    size = dot(p, map(dot, matrix, [map(abs, r) for r in rows]))  # a pair that never occurs has no part
+    rounding = Q(len(p) + len(rows[0]) + 8, 2**48) * (size + Q(1, 2**1022))
+    need(abs(value - dot(p, map(dot, matrix, rows))) <= rounding, "the value")
     must(type(record["bound"]) is not str, "without a bound nothing is proved of other mechanisms")
     rho = [v + sign * min(r) for v, r in zip(row(record["multipliers"], len(p)), rows, strict=True)]
     left = [[sign * r[y] - v for r, v in zip(rows, rho, strict=True)] for y in range(len(rows[0]))]
-    most = sign * number(record["bound"]) + rounding / 16 - dot(p, rho)
+    most = sign * number(record["bound"]) - dot(p, rho)  # rationals need no room for rounding
     need(asked.within(p, left, record["witness"], most), "the multipliers prove the bound")
-    side = "above" if sign > 0 else "below"
     what = f"its expected {what} is {record['value']:.9g}"
     return f"{what}, and no other mechanism that does has one {side} {record['bound']:.9g}"
 
@@ -231,9 +237,12 @@ def least_leakage(record, asked, matrix, p):
 def told(result, record):
     """How it was found, which proves nothing, has the form of the format."""
     must(result["status"] in ("optimal", "unproved", "stopped", "violated"), "the status is not known")
-    texts, count = [result["solver"], result["reason"], *result["attempts"]], result["iterations"]
+    form, texts = result["closed_form"], [result["solver"], result["reason"], *result["attempts"]]
+    texts += [] if form is None else [keys(form, "name value difference", "the closed form")["name"]]
     must(type(result["attempts"]) is list and all(type(text) is str for text in texts), "texts")
-    must(type(count) in (int, type(None)) and type(result["warm_started"]) is bool, "the iterations")
+    count, warm, options = result["iterations"], result["warm_started"], result["solver_options"]
+    must(type(count) in (int, type(None)) and type(warm) is bool, "the iterations")
+    must(type(options) is dict and json.dumps(options, allow_nan=False), "the options of the solver")
     fix = keys(record["repair"], "theta shift dropped", "the repair")
     row([fix["theta"], fix["shift"], *record["residuals"].values()])
     must(all(type(y) is int for y in fix["dropped"]) and type(fix["dropped"]) is list, "what was dropped")
@@ -247,33 +256,28 @@ def check(file):
     kinds = {"linear": linear, "least-leakage": least_leakage}
     must(record.get("kind") in kinds, "this kind of result is not proved by this script")
     keys(record, f"{SHARED} {OWN[record['kind']]}", "the certificate")
-    must(file["version"] == VERSION, "it is of another version")
+    must(whole(file["version"]) == VERSION, "it is of another version")
     must((record["mechanism"], record["prior"]) == ("mechanism", "prior"), "matrix and prior are the file's")
-    must(all(file[side] == list(range(len(file[side]))) for side in file["unnamed"]), "sides without labels")
+    names, unnamed = (labels(file["inputs"]), labels(file["outputs"])), file["unnamed"]
+    must(unnamed in ([], ["inputs"], ["outputs"], ["inputs", "outputs"]), "the sides without labels")
+    must(all(list(map(whole, file[side])) == [*range(len(file[side]))] for side in unnamed), "their labels")
     told(result, record)
-    names, prior = (labels(file["inputs"]), labels(file["outputs"])), result["prior"]
-    keys(prior, "kind labels probabilities counts samples", "the prior")
-    matrix, p = table(file["matrix"], len(names[0]), len(names[1])), law(prior)
-    must(prior["kind"] == "prior" and prior["labels"] == "labels", "the labels of the prior are the inputs")
-    need(min(p) > 0, "the prior has every letter")
-    asked = Asked(record["privacy"], p, prior)
+    matrix, p = table(file["matrix"], *map(len, names)), law(result["prior"], "the prior")
+    need(len(p) == len(names[0]) and min(p) > 0, "the prior has every letter")
+    asked = Asked(record["privacy"], p, result["prior"], file["inputs"])
     levels(asked, number(result["level"]), matrix, p, names)
-    same = all(record[name] == result[name] for name in ("value", "bound"))
-    need(same, "what stands there twice is the same")
+    need(all(number(record[k]) == number(result[k]) for k in ("value", "bound")), "the result is its proof's")
     found = kinds[record["kind"]](record, asked, matrix, p)
     value, form = number(record["value"]), result["closed_form"]
-    gap = number(record["bound"]) - value
-    gap = gap if record["kind"] == "linear" and record["maximised"] else -gap
+    gap = (number(record["bound"]) - value) * (1 if record.get("maximised") else -1)
     need(number(result["gap"]) == Q(float(gap)), "the gap")
     if form is not None:
-        off = value - number(keys(form, "name value difference", "the closed form")["value"])
+        off = value - number(form["value"])
         need(abs(off - number(form["difference"])) <= NEAR * max(1, abs(value)), "the closed form")
-    limits = " and ".join(f"{float(v):.9g}" for v in asked.limits)
-    size = f"{len(names[0])} x {len(names[1])}"
-    promise = f"the {size} matrix keeps {asked.name} of {limits} nats about the data, for {asked.priors}"
-    return f"proved: {promise}; {found}"
+    most = " and ".join(f"{float(v):.9g}" for v in asked.limits) + f" nats about the data for {asked.priors}"
+    return f"proved: the {len(p)} x {len(names[1])} matrix keeps {asked.name} of {most}; {found}"
 
-def whole(pairs):
+def once(pairs):
     must(len(dict(pairs)) == len(pairs), "a key stands there twice")
     return dict(pairs)
 
@@ -282,7 +286,7 @@ def main(path):
     try:
         content = Path(path).read_bytes()
         must(len(content) <= LARGEST, "the file is too large")
-        code, found = 0, check(json.loads(content, object_pairs_hook=whole, parse_constant=number))
+        code, found = 0, check(json.loads(content.decode(), object_pairs_hook=once, parse_constant=number))
     except FalseClaimError as error:
         code, found = 1, f"FALSE: {error}"
     except RefusedError as error:

@@ -250,5 +250,5 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _result(told: Told) -> Result[Any]:
     return Result(
         told.status, told.certificate, told.solver, told.reason, told.attempts, told.iterations,
-        told.warm_started, told.timings, told.closed_form, Restart(told.solver, {}),
+        told.warm_started, told.timings, told.closed_form, Restart(told.solver, {}), told.solver_options,
     )  # fmt: skip

@@ -194,7 +194,7 @@ class ContinuousCertificate(BinsCertificate):
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
         privacy, grid = self.bins.privacy, self.grid
         least = least_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
-        enough = abs(self.value - lost) <= rounding_of(table.size, float(np.abs(table).max()))
+        enough = abs(self.value - lost) <= rounding_of(table.size, lost)  # no loss is negative
         text = f"the mechanism loses {lost:.12g}"
         bound = replace(bound_claim(self.bound, least, False), name="bound of the secret")
         return law, Claim("value of the secret", enough, FLOATS, text, self.value, lost), bound

@@ -18,6 +18,7 @@ from pmlopt.measures.approximate import quantile
 from pmlopt.programs.envelope.certificate import EnvelopeCertificate, ProcessedFailureCertificate
 from pmlopt.programs.envelope.masses import reached_mass
 from pmlopt.programs.envelope.program import EnvelopeProgram, PostProcessings, ProcessedFailureProgram
+from pmlopt.programs.exact.arithmetic import round_down_to_float, round_up_to_float
 from pmlopt.solvers.highs import columnwise
 from pmlopt.solvers.outcome import Clock
 from pmlopt.solvers.parametric_program import MovingModel
@@ -341,8 +342,8 @@ def certify_failure(
     value = max(reached)
     return ProcessedFailureCertificate(
         mechanism=program.given,
-        value=_rounded_down(value),
-        bound=-_rounded_down(-most),
+        value=round_down_to_float(value),
+        bound=round_up_to_float(most),
         prior=program.singles[reached.index(value)].prior,
         over=program.over,
         epsilon=epsilon,
@@ -362,12 +363,6 @@ def _check(program: PostProcessings[Any], attack: Mechanism, multipliers: FloatA
             f"there are {len(multipliers)} multipliers: give one for each of the {program.prior.size} letters"
             + ("" if program.over is None else ", and one of the sum of the probabilities")
         )
-
-
-def _rounded_down(number: Fraction) -> float:
-    """The largest float that is at most a rational."""
-    found = float(number)
-    return math.nextafter(found, -math.inf) if found > number else found
 
 
 def _value(program: EnvelopeProgram, attack: Mechanism) -> float:

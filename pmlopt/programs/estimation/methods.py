@@ -176,6 +176,7 @@ def _by_cvxpy(name: str) -> Method[EstimationDesign, None, EstimationCertificate
         lambda program, start: name in SEMIDEFINITE and program.columns.complete,
         automatic=False,
         takes="programs with all their extreme columns, where it solves semidefinite ones",
+        takes_options=True,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from decimal import Context, Decimal
 from fractions import Fraction
@@ -81,6 +82,22 @@ def power_above(exponent: float) -> Fraction:
         (Fraction(1, 1), True)
     """
     return Fraction(_DIGITS.next_plus(_DIGITS.exp(Decimal(exponent)))) if exponent else Fraction(1)
+
+
+def round_down_to_float(number: Fraction) -> float:
+    """Return the largest float that is at most a rational.
+
+    Examples:
+        >>> round_down_to_float(Fraction(1, 3)) < Fraction(1, 3) < round_up_to_float(Fraction(1, 3))
+        True
+    """
+    nearest = float(number)
+    return math.nextafter(nearest, -math.inf) if nearest > number else nearest
+
+
+def round_up_to_float(number: Fraction) -> float:
+    """Return the least float that is at least a rational."""
+    return -round_down_to_float(-number)
 
 
 def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:

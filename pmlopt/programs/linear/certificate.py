@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar, Self
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from pmlopt.programs.certificate import (
 )
 from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCertificate, levels_in_words
 from pmlopt.programs.exact.repair import Change
-from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns
+from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns, round_outward
 
 TERMS_FLOOR = 1e-9
 """The least share of a row's largest coefficient that its terms count as: below it is rounding."""
@@ -211,7 +211,7 @@ class _Expectation(RequirementCertificate):
     @property
     def _rounding(self) -> float:
         """What rounding may have taken off the value."""
-        return rounding_of(sum(self.table.shape), float(np.abs(self.table).max()))
+        return self.columns.value_rounding(self.table, self.lifts)
 
     def checks(self) -> tuple[Claim, ...]:
         """Level, value, added constraints and bound of an expected gain or loss."""
@@ -231,10 +231,10 @@ class _Expectation(RequirementCertificate):
         columns = self.columns
         centred = columns.centred(self.table, self.maximised)
         gains, extra = priced(self.rows_added or (), centred, columns.masses)
-        constant = float(columns.masses @ columns.least(self.table))
+        constant = columns.mean_of_letters(columns.least(self.table))
         most = columns.proved(gains, rho, self.witness) if self.witness else columns.raw_bound(gains, rho)
         most = extra + (most + SHARE * columns.rounding_in(gains, rho))
-        return constant + most if self.maximised else constant - most
+        return round_outward(constant, most, self.maximised)
 
     def _added_claim(self, one: AffineConstraint) -> Claim:
         """That the mechanism keeps a constraint that was added, as far as the file says."""
@@ -282,6 +282,11 @@ class LinearCertificate(_Expectation, DesignCertificate):
             one.affine(self.prior, self.mechanism.outputs) if isinstance(one, StatedConstraint) else one
             for one in self.added
         )
+
+    def with_bound_of(self, other: Self) -> Self:
+        """Return the certificate with the bound of another one, whose proof has no part in the mechanism."""
+        proof = {name: getattr(other, name) for name in ("bound", "multipliers", "witness", "added")}
+        return replace(self, **proof)
 
     @property
     def columns(self) -> Listed:
@@ -370,5 +375,10 @@ class SymmetricCertificate(OrbitCertificate, _Expectation):
 
     multipliers: Annotated[FloatArray, Shape("L")] | None
     maximised: bool
+
+    def with_bound_of(self, other: Self) -> Self:
+        """Return the certificate with the bound of another one, whose proof has no part in the mechanism."""
+        return replace(self, bound=other.bound, multipliers=other.multipliers)
+
     witness: ClassVar[Witness] = {}  # type: ignore[misc]
     rows_added: ClassVar[tuple[AffineConstraint, ...]] = ()  # type: ignore[misc]

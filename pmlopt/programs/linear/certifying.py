@@ -193,8 +193,8 @@ def certify_linear(
         prior=program.prior,
         privacy=program.privacy,
         mechanism=mechanism,
-        value=program.of_gain(gain),
-        bound=program.of_gain(constant + proof.bound),
+        value=program.compute_value(fixed.matrix),
+        bound=program.compute_bound(constant + proof.bound),
         multipliers=proof.rho,
         maximised=program.maximised,
         table=program.table,
@@ -251,8 +251,8 @@ def certify_symmetric(
     rho, best = _best(program, program.centred, mechanism.lifts, multipliers, gain + CLOSED * program.scale)
     return SymmetricCertificate(
         mechanism=mechanism,
-        value=program.of_gain(gain),
-        bound=program.of_gain(best),
+        value=program.compute_value(mechanism.lifts),
+        bound=program.compute_bound(best),
         privacy=program.privacy,
         multipliers=rho,
         table=program.table,

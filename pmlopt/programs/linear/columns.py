@@ -7,9 +7,11 @@ orbit of outputs, with a prior of its own on the cells of its letters, and the s
 from __future__ import annotations
 
 import math
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -24,14 +26,26 @@ from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.ratio_bound import RatioRequirement, check_ratios_invariant
 from pmlopt.model.privacy.requirement import Conjunction, Witness
-from pmlopt.programs.exact.arithmetic import power_below
+from pmlopt.programs.exact.arithmetic import power_below, round_down_to_float, round_up_to_float
 from pmlopt.programs.program import Declaration, problem_of
 
 PLENTY = 4
 """How many times the mean the largest entry may be for it to stand for the relaxation in what is rounded."""
 
+SIZE_RATIO_LIMIT = 8
+"""How many times the mean size of the values that occur the least values may have to be subtracted first."""
+
 _FAINT = 2.0**-60
 """The share of a column beside one that tells nothing: the sum of both is 1 in floats."""
+
+
+def round_outward(constant: Fraction, most: float, maximised: bool) -> float:
+    """Return `constant + most` of a gain, `constant - most` of a loss, rounded outward."""
+    if not math.isfinite(most):
+        return most if maximised else -most
+    if maximised:
+        return round_up_to_float(constant + Fraction(most))
+    return round_down_to_float(constant - Fraction(most))
 
 
 class Columns(ABC):
@@ -90,6 +104,30 @@ class Columns(ABC):
     def expectation(self, values: FloatArray, lifts: FloatArray) -> float:
         """The expectation of values under the prior and a mechanism."""
         return float(self.masses @ self.by_letter(values, lifts))
+
+    def mean_of_letters(self, values: FloatArray) -> Fraction:
+        """Return the mean of a number for each letter under the prior, in rational arithmetic."""
+        weights = self.weights_of_letters
+        return sum(map(operator.mul, weights, map(Fraction, values.tolist())), Fraction(0)) / sum(weights)
+
+    def compute_value(self, table: FloatArray, maximised: bool, lifts: FloatArray) -> float:
+        """Compute the expectation of a table, up to `value_rounding`, without the digits that outputs share.
+
+        It is rounded as bounds are: a value that reaches its bound is the same float.
+        """
+        least = self.least(table)
+        if float(self.masses @ np.abs(least)) > SIZE_RATIO_LIMIT * self.expectation(np.abs(table), lifts):
+            # the digits of the least values would drown those that occur: beyond what is allowed for
+            return self.expectation(table, lifts)
+        gain = self.expectation(self.centred(table, maximised), lifts)
+        return round_outward(self.mean_of_letters(least), gain, maximised)
+
+    def value_rounding(self, table: FloatArray, lifts: FloatArray) -> float:
+        """Bound what rounding may have taken off the expectation of a table.
+
+        It is in units of the terms of the sum: an entry at a pair that never occurs has no part in it.
+        """
+        return rounding_of(sum(table.shape), self.expectation(np.abs(table), lifts))
 
     def normalised(self, values: FloatArray) -> FloatArray:
         """Values over the sums of their rows, which are positive."""

@@ -85,7 +85,7 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
     ends = np.append(fixed, np.full(count * m, -np.inf)), np.append(fixed, np.zeros(count * m))
     costs = np.concatenate([-gains.ravel() / scale, np.zeros(shared * m)])
     model = highs.of_matrix(costs, (0.0, np.inf), ends, sparse.vstack(rows))
-    solver = highs.loaded(model, {**highs.METHODS["highs"], **highs.limits(options), "presolve": "off"})
+    solver = highs.loaded(model, {**highs.METHODS["highs"], "presolve": "off", **highs.limits(options)})
     ready = time.perf_counter()
     outcome = highs.outcome_of(solver, False, ready - begin, ready)
     if outcome.state != "point":

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.data.mechanism import as_mechanism, paired
 from pmlopt.errors import InfeasibleError
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
-from pmlopt.programs.linear import letter_pairs, structured
+from pmlopt.programs.linear import feasible, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.certifying import (
     KnownOptimum,
@@ -141,7 +141,7 @@ def _certified(
     clock = time.perf_counter()
     point = outcome.found
     certificate = certify_linear(program, point.matrix, point.multipliers, point.witness)
-    form = better_form(program, certificate)
+    form = None if options.clock.late else better_form(program, certificate)
     if form is not None:
         certificate = certify_linear(program, form, point.multipliers, point.witness)
     certificate = _above(program, certificate, point)
@@ -285,7 +285,8 @@ def _row(
     Where `takes` is given it is run by name only.
     """
     run = partial(_certified, name, settings)
-    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "", row)
+    own = name in (CLOSED_FORM, CLASSES, letter_pairs.NAME, structured.NAME)
+    return Method(name, reason, run, lambda _, start: fits(start), takes is None, takes or "", row, not own)
 
 
 def _asked(
@@ -455,11 +456,15 @@ QUESTION = Question(
     _certify,
     _gap_is_an_answer,
     by_cvxpy=_asked,
+    first=feasible.find_first_mechanism,
 )
 """Designs with an expected gain or loss.
 
 The gap of a design must close, unless constraints were added whose part in the bound is not sharp."""
 
+
+SECONDS_AN_ORBIT = 1.5e-5
+"""What cvxpy takes for each orbit of pairs to compile a program, which no time limit ends."""
 
 SIMPLEX_ORBITS = 12_000
 """Orbits of pairs up to which the simplex comes first, exact there and as fast as the interior point."""
@@ -469,6 +474,8 @@ def _by_orbits(
     name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: Options, _: None
 ) -> Found[SymmetricCertificate]:
     """Solve in orbits of pairs, repair, certify."""
+    if options.clock.late_by(-SECONDS_AN_ORBIT * program.space.orbits.count):
+        raise MethodError(f"{TIME}: compiling takes longer than there is")
     outcome = _generic(name, settings, program, options)
     if outcome.state != "point":
         raise MethodError(outcome.message)
@@ -487,7 +494,7 @@ def _orbits_row(
     def applies(program: SymmetricDesign, _: None) -> bool:
         return few is None or few == (program.space.orbits.count <= SIMPLEX_ORBITS)
 
-    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic, "", row)
+    return Method(name, reason, partial(_by_orbits, name, settings), applies, automatic, "", row, True)
 
 
 _SIMPLEX = "highs", "LP in orbits of pairs: HiGHS dual simplex ends at a vertex"
@@ -511,5 +518,6 @@ IN_ORBITS = Question(
     uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
     gap_is_an_answer=lambda program: False,
     by_cvxpy=lambda name: _orbits_row(name, name, "asked for by name, through cvxpy", automatic=False),
+    first=feasible.find_first_by_orbits,
 )
 """The same on a symmetric prior."""

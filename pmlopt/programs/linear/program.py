@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,7 @@ from pmlopt.programs.linear.columns import (
     ReducedColumns,
     invariant_columns,
     pair_classes,
+    round_outward,
 )
 from pmlopt.programs.program import Declaration, Program, check_shape, problem_of
 from pmlopt.solvers.structured.block_program import Block, Border, Task, attainable
@@ -95,6 +97,11 @@ class Expectation(Program[C_co]):
         """The most that the choice of outputs can change the expected gain."""
         return float(self.columns.masses @ (self.columns.largest(self.table) - self.offsets))
 
+    @cached_property
+    def exact_constant(self) -> Fraction:
+        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        return self.columns.mean_of_letters(self.offsets)
+
     @property
     def rounding(self) -> float:
         """The gap that rounding alone may leave, where that is more than the tolerance; else 0.
@@ -107,12 +114,20 @@ class Expectation(Program[C_co]):
 
     @property
     def constant(self) -> float:
-        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
-        return float(self.columns.masses @ self.offsets)
+        """The expectation of the offsets as a float."""
+        return float(self.exact_constant)
 
     def of_gain(self, gain: float) -> float:
         """The utility at an expectation of `centred`, in the person's units."""
         return self.constant + gain if self.maximised else self.constant - gain
+
+    def compute_value(self, lifts: FloatArray) -> float:
+        """Compute the utility of a mechanism, in the person's units."""
+        return self.columns.compute_value(self.table, self.maximised, lifts)
+
+    def compute_bound(self, most: float) -> float:
+        """Compute the bound on the utility, rounded outward, from one on the expectation of `centred`."""
+        return round_outward(self.exact_constant, most, self.maximised)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

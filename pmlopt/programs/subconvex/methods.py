@@ -221,6 +221,7 @@ def _over_all(
         automatic,
         takes="programs that declare all extreme columns, and cannot generate them as `auto` does; "
         "program.with_every_column() declares them where they are few enough",
+        takes_options=name != "highs",  # its columns are pmlopt's own linear program
     )
 
 

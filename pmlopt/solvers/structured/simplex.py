@@ -35,10 +35,9 @@ def run(
         basis: "columns" and "rows", the statuses that a neighbour's solve ended with.
     """
     begin = time.perf_counter()
-    settings = {**highs.METHODS["highs"], **highs.limits(options)}
-    if task.costs.size <= ENTRIES_WITHOUT_PRESOLVE:
-        settings["presolve"] = "off"
-    solver = highs.loaded(model_of(task), settings)
+    small = task.costs.size <= ENTRIES_WITHOUT_PRESOLVE
+    usual = {**highs.METHODS["highs"], **({"presolve": "off"} if small else {})}
+    solver = highs.loaded(model_of(task), {**usual, **highs.limits(options)})
     ready = time.perf_counter()
     warm = _start(solver, task, matrix, basis)
     outcome = highs.outcome_of(solver, warm, ready - begin, ready)

@@ -1,0 +1,80 @@
+"""A solve that runs out of time ends with a mechanism, whatever solver it was at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pmlopt import (
+    LDP,
+    LIP,
+    PML,
+    CirclePrior,
+    CoordinateLoss,
+    ExpectedLoss,
+    IIDPrior,
+    MaximalLeakage,
+    MetricPrivacy,
+    RenyiPML,
+    design,
+    solve,
+)
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.utility import DisplacementLoss
+from pmlopt.programs import Status
+from pmlopt.programs.linear.feasible import exponential_matrix, find_first_mechanism
+
+SIDE = 12
+PLACES = np.array([(i, j) for i in range(SIDE) for j in range(SIDE)], dtype=float)
+METRIC = np.abs(PLACES[:, None] - PLACES[None]).sum(axis=-1)
+
+
+def test_an_exponential_mechanism_has_the_largest_scale_that_is_proved() -> None:
+    program = design(np.full(4, 0.25), LDP(1.0), ExpectedLoss(1 - np.eye(4)))
+    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
+    assert ratios is not None
+    found = exponential_matrix(program.centred, ratios)
+    # differences of two rows spread over 2: exp(-loss / 2), whose level is 1 / 2 by its equal sums of rows
+    own = np.exp(-(1 - np.eye(4)) / 2)
+    assert found == pytest.approx(own / own.sum(axis=1)[:, None], abs=1e-14)
+
+
+@pytest.mark.parametrize("seconds", [1e-3, 0.5])
+def test_a_metric_on_many_points_ends_with_a_mechanism_that_is_better_than_none(seconds: float) -> None:
+    prior = np.random.default_rng(0).dirichlet(np.full(SIDE**2, 5.0))
+    program = design(prior, MetricPrivacy(1.0, METRIC), ExpectedLoss(METRIC))
+    result = solve(program, time_limit=seconds)
+    constant = float((prior @ METRIC).min())
+    assert result.status is Status.STOPPED
+    assert result.value < constant - 1
+    assert result.level <= 1.0
+    assert result.certificate.verify()
+
+
+REQUIREMENTS: tuple[Requirement, ...] = (
+    PML(0.5), LDP(0.5), LIP(0.5, 0.3), MaximalLeakage(0.4), RenyiPML(2.0, 0.3),
+    PML([0.5, 0.4, 0.3, 0.2, 0.6]),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("requirement", REQUIREMENTS)
+def test_every_requirement_has_a_first_mechanism(requirement: Requirement) -> None:
+    rng = np.random.default_rng(3)
+    program = design(rng.dirichlet(np.full(5, 3.0)), requirement, ExpectedLoss(rng.random((5, 5))))
+    found, best = find_first_mechanism(program).certificate, solve(program)
+    assert found.verify()
+    assert found.bound <= best.value <= found.value
+    assert found.value <= float((program.prior.pmf @ program.table).min()) + 1e-12
+
+
+@pytest.mark.parametrize("seconds", [1e-3, 0.05])
+def test_designs_by_orbits_keep_their_limit(seconds: float) -> None:
+    small = design(CirclePrior(7), LDP(1.0), DisplacementLoss([0, 1, 2, 3, 3, 2, 1]))
+    large = design(IIDPrior([0.5, 0.3, 0.2], 9), PML(1.0), CoordinateLoss(1 - np.eye(3)))
+    for program in (small, large):
+        result = solve(program, time_limit=seconds)
+        assert result.certificate.verify()
+        if program is large:
+            assert result.status is Status.STOPPED
+            assert result.timings.compile == 0.0
+            assert result.value == pytest.approx(9 * 0.5)  # always the likeliest letter
