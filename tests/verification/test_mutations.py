@@ -252,7 +252,7 @@ def test_an_entry_that_never_occurs_gives_no_room(name: str, kind: Any, tmp_path
         for off in (1e-6, -0.1, 10.0):
             for bound in (data["metadata"]["bound"], true + off):
                 value = true + off * max(1.0, abs(true))
-                claims = {"value": value, "bound": bound, "gap": abs(bound - value), "closed_form": None}
+                claims = {"value": value, "bound": bound, "gap": sign * (value - bound), "closed_form": None}
                 other = with_value(huge, ("metadata",), {**huge["metadata"], **claims})
                 other["metadata"]["certificate"].update(value=value, bound=bound)
                 assert verdicts(path, json.dumps(other)) == (False, 1), (big, off, bound)
