@@ -1,6 +1,7 @@
 """Which tests are fast; how tests are shared among workers; a folder of whole files.
 
-`pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list. `pytest` runs all.
+`pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list, and the cases in
+tests/kept.txt: without these, no fast test would come to the formulas that they check. `pytest` runs all.
 It stands beside the package, whose doctests are tests, too.
 """
 
@@ -16,6 +17,7 @@ from cli.hostile import GOOD, write
 
 ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
+KEPT = frozenset((ROOT / "tests" / "kept.txt").read_text("utf-8").split("\n"))
 
 sys.dont_write_bytecode = False  # or every worker, and every process that a test starts, compiles all anew
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -45,7 +47,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark each test as fast or slow."""
     for item in items:
         names = {item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]}
-        item.add_marker("slow" if names & SLOW else "fast")
+        item.add_marker("slow" if names & SLOW and item.nodeid not in KEPT else "fast")
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from documents import ROOT
 from list_slow import HEAVY, seconds, slow
 
-from conftest import SLOW
+from conftest import KEPT, SLOW
 
 REPORT = """
 ========= slowest durations =========
@@ -47,6 +47,11 @@ def test_what_is_listed_is_there() -> None:
             gone.append(name)
     gone += [name for name in HEAVY if not (ROOT / name).is_file()]
     assert not gone, f"take them off tests/slow.txt: {gone}"
+
+
+def test_what_is_kept_fast_would_be_slow() -> None:
+    for case in KEPT - {""}:
+        assert {case, case.partition("[")[0]} & SLOW, f"{case} is fast: take it off tests/kept.txt"
 
 
 def test_doctests_of_a_module_are_fast_too() -> None:

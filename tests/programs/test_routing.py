@@ -16,6 +16,7 @@ from scipy.stats import uniform
 
 from pmlopt import (
     LDP,
+    LIP,
     PML,
     Continuous,
     CoordinateLoss,
@@ -42,11 +43,13 @@ from pmlopt import (
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.utility import absolute, hamming
-from pmlopt.programs import Status, failure_after_processing, solving
+from pmlopt.programs import Alternating, Status, failure_after_processing, solving
+from pmlopt.programs.continuous.methods import Refinement
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Method, Question
 from pmlopt.programs.solving import QUESTIONS
 from pmlopt.solvers.outcome import FOREVER
+from pmlopt.solvers.structured import simplex
 
 RNG = np.random.default_rng(0)
 PRIOR = Prior(RNG.dirichlet(np.full(8, 3.0)))
@@ -262,3 +265,29 @@ def test_a_row_solves_its_instance_without_an_attempt_before(
 
 FEW_ORBITS = {("SymmetricDesign", "highs-ipm-many-orbits"), ("SymmetricDesign", "highs-many-orbits")}
 """Rows for so many orbits that an instance takes minutes: here few count as many."""
+
+
+def test_a_few_bins_and_boxes_bracket_the_loss_of_a_continuous_secret() -> None:
+    program = design(Continuous(uniform(0, 1)), LDP(1.0), DistanceLoss())
+    result = solve(program, Refinement(most=8, boxes=64))
+    assert (result.method, result.attempts) == ("refinement", ())
+    assert result.certificate.verify()
+    assert 0 < result.bound <= result.value <= 0.25  # the loss of the constant at the median
+
+
+def test_one_start_of_alternating_optimisation_is_within_the_certified_bound() -> None:
+    program = record_leakage(PARITY, queries.laplace(PARITY, 1.0), 0.0)
+    found = solve(program, Alternating(restarts=1))
+    assert (found.method, found.attempts) == ("alternating", ())
+    assert 0 < found.value <= solve(program).bound
+
+
+@pytest.mark.parametrize("privacy", [LDP(0.8), LIP(0.5, 0.8), PML(0.8)], ids=repr)
+def test_the_scalars_of_a_start_bound_its_columns(privacy: Any) -> None:
+    """A mechanism within the requirement is between the ends that the simplex is started with."""
+    program = design(PRIOR, privacy, GAINS)
+    task, matrix = program.task(), solve(program).mechanism.matrix
+    assert task is not None
+    scalars = simplex._scalars(task, matrix)
+    assert (task.block.lower @ scalars <= matrix + 1e-9).all()
+    assert (matrix <= task.block.upper @ scalars + 1e-9).all()
