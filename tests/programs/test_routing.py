@@ -85,7 +85,7 @@ def in_a_plane() -> Any:
 
 def of_two_kinds() -> Any:
     """Return a design on common and rare letters that are otherwise alike."""
-    return design(Prior.from_counts([3] * 75 + [1] * 75), PML(0.5), ExpectedLoss(hamming))
+    return design(Prior.from_counts([3] * 75 + [1] * 75, range(150)), PML(0.5), ExpectedLoss(hamming))
 
 
 def with_many_rows() -> Any:
