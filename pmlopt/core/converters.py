@@ -397,7 +397,7 @@ class Records(Converter):
                 values[one.name] = choice.read(data[one.name], place.below(one.name, sizes))
             elif one.required and not context.complete and (word := choice.word_in(context)):
                 values[one.name] = context.given[word]
-            elif one.required or context.complete:
+            elif (one.required or context.complete) and not one.may_lack:
                 place.fail(f"lacks the key {one.name!r}")
         parts = [part for one in known if one.several for part in values.pop(one.name, ())]
         where = place.path or "the record"
@@ -448,10 +448,10 @@ class Records(Converter):
 
     @staticmethod
     def _own(kind: type, defs: dict[str, Schema]) -> Schema:
-        tag = tag_of(kind)
-        found: Schema = {} if tag is None else {tag[0]: {"const": tag[1]}}
+        found: Schema = {} if (tag := tag_of(kind)) is None else {tag[0]: {"const": tag[1]}}
         found |= {one.name: converter_of(one).schema(defs) for one in fields_of(kind)}
-        names = list(found)
+        later = {one.name for one in fields_of(kind) if one.may_lack}
+        names = [name for name in found if name not in later]
         return {"type": "object", "properties": found, "required": names, "additionalProperties": False}
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from dataclasses import fields as dataclass_fields
 from enum import Enum
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Annotated, Any, Generic, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
@@ -65,13 +65,14 @@ class Named:
 
 
 class Mark(Enum):
-    """Marks of numbers."""
+    """Marks of numbers, and of fields."""
 
     INFINITE = "may be infinite, which is written as the text inf or -inf"
     COUNT = "a number of letters that are not listed, held to what a file of its length may speak of"
+    ADDED_LATER = "files that were written before the field was added lack it, and have its default"
 
 
-INFINITE, COUNT = Mark.INFINITE, Mark.COUNT
+INFINITE, COUNT, ADDED_LATER = Mark.INFINITE, Mark.COUNT, Mark.ADDED_LATER
 
 
 @dataclass(frozen=True)
@@ -168,6 +169,11 @@ class Field:
     def required(self) -> bool:
         """Whether it has no default."""
         return self.default is inspect.Parameter.empty and not self.several
+
+    @cached_property
+    def may_lack(self) -> bool:
+        """Whether files may lack it, which were written before it was added."""
+        return ADDED_LATER in separate_notes(self.type)[1]
 
 
 def maker(kind: Callable[..., Any]) -> Any:

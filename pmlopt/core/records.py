@@ -18,6 +18,7 @@ from typing import Any, NoReturn, TypeVar
 from pmlopt.core.arrays import Label
 from pmlopt.core.converters import Choice, Listed, Place, Schema, below, write
 from pmlopt.core.fields import (
+    ADDED_LATER,
     COUNT,
     INFINITE,
     ROOM,
@@ -35,8 +36,8 @@ from pmlopt.core.fields import (
 from pmlopt.errors import FileFormatError, InputError
 
 __all__ = [
-    "COUNT", "INFINITE", "ROOM", "Context", "Field", "Given", "Named", "Range", "Record", "Shape",
-    "definitions", "fields_of", "kinds_of", "parse_json", "plain", "read", "same",
+    "ADDED_LATER", "COUNT", "INFINITE", "ROOM", "Context", "Field", "Given", "Named", "Range", "Record",
+    "Shape", "definitions", "fields_of", "kinds_of", "parse_json", "plain", "read", "same",
 ]  # fmt: skip
 
 T = TypeVar("T")

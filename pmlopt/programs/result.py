@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import (
     TYPE_CHECKING,
+    Annotated,
     Any,
     ClassVar,
     Generic,
@@ -16,7 +17,7 @@ from typing import (
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.display import facts_html
 from pmlopt.core.guesses import Guessed
-from pmlopt.core.records import plain
+from pmlopt.core.records import ADDED_LATER, plain
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
@@ -74,7 +75,7 @@ class Told:
     warm_started: bool
     closed_form: ClosedForm | None
     timings: Timings
-    solver_options: Mapping[str, Any]
+    solver_options: Annotated[Mapping[str, Any], ADDED_LATER] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)

@@ -251,7 +251,7 @@ def told(result, record):
 def check(file):
     """All claims of a file; what is returned says what was proved."""
     must(file.get("format") == "pmlopt-mechanism", "only a plain matrix is proved by this script")
-    result = keys(keys(file, FILE, "the file")["metadata"], RESULT, "the result")
+    result = keys({"solver_options": {}, **keys(file, FILE, "the file")["metadata"]}, RESULT, "the result")
     record = result["certificate"]
     kinds = {"linear": linear, "least-leakage": least_leakage}
     must(record.get("kind") in kinds, "this kind of result is not proved by this script")

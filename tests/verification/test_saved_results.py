@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import random
@@ -545,6 +546,17 @@ def test_every_kind_comes_back_and_is_saved_as_it_was(name: str, tmp_path: Path)
     assert (found.value, found.bound) == (solved(name).value, solved(name).bound)
     found.save(again)
     assert json.loads(again.read_text()) == json.loads(text_of(name))
+
+
+def test_files_of_before_solvers_took_options_are_read_and_proved(tmp_path: Path) -> None:
+    before = copy.deepcopy(saved("pml"))
+    assert before["metadata"].pop("solver_options") == {}
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(before))
+    assert load(path).solver_options == {}
+    assert verify_file(path).holds is True
+    assert script(path)[0] == 0
+    assert VALIDATOR.is_valid(before)
 
 
 @pytest.mark.parametrize("ending", [".json", ".npz"])
