@@ -1,6 +1,6 @@
 """Which tests are fast; how tests are shared among workers; a folder of whole files.
 
-`pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list, and the cases in
+`pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list, and those in
 tests/kept.txt: without these, no fast test would come to the formulas that they check. `pytest` runs all.
 It stands beside the package, whose doctests are tests, too.
 """
@@ -47,7 +47,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
     """Mark each test as fast or slow."""
     for item in items:
         names = {item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]}
-        item.add_marker("slow" if names & SLOW and item.nodeid not in KEPT else "fast")
+        item.add_marker("slow" if names & SLOW and not names & KEPT else "fast")
 
 
 @pytest.fixture

@@ -282,12 +282,22 @@ def test_one_start_of_alternating_optimisation_is_within_the_certified_bound() -
     assert 0 < found.value <= solve(program).bound
 
 
-@pytest.mark.parametrize("privacy", [LDP(0.8), LIP(0.5, 0.8), PML(0.8)], ids=repr)
+@pytest.mark.parametrize(
+    "privacy",
+    [LDP(0.8), LIP(0.5, 0.8), PML(0.8), PML(0.8, over=L1Ball(PRIOR, float(PRIOR.pmf.min())))],
+    ids=["ldp", "lip", "pml", "ball"],
+)
 def test_the_scalars_of_a_start_bound_its_columns(privacy: Any) -> None:
     """A mechanism within the requirement is between the ends that the simplex is started with."""
     program = design(PRIOR, privacy, GAINS)
     task, matrix = program.task(), solve(program).mechanism.matrix
     assert task is not None
+    assert task.block.banded  # others do not come to this simplex
     scalars = simplex._scalars(task, matrix)
-    assert (task.block.lower @ scalars <= matrix + 1e-9).all()
-    assert (matrix <= task.block.upper @ scalars + 1e-9).all()
+    low, high = task.block.lower @ scalars, task.block.upper @ scalars
+    assert (low <= matrix + 1e-9).all()
+    assert (matrix <= high + 1e-9).all()
+    if task.block.weights is None or task.block.floored:  # the ends are those of the column itself
+        assert high == pytest.approx(matrix.max(axis=0), abs=1e-12)
+    if task.block.floored:
+        assert low == pytest.approx(matrix.min(axis=0), abs=1e-12)
