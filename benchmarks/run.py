@@ -66,6 +66,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "sweeps": Benchmark("a sweep of thirty epsilon beside cold solves and DPP"),
     "formulations": Benchmark("sparse forms beside the printed ones"),
     "lp_closed_form": Benchmark("linear programs beside closed forms"),
+    "row_order": Benchmark("the random order of released rows"),
     "warm_start": Benchmark(
         "the simplex started from a closed form",
         *drawn("warm_start", "--sizes", "10", "20", "--repeats", "1"),

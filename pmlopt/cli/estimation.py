@@ -101,7 +101,8 @@ def estimate_command(
             raise InputError("--by and --weight name columns of the data: give --data FILE")
         named = [*columns, *by, *([weight] if weight else [])]
         seen = {} if data is None else form.tuple_counts(data, named, missing)
-        parts = _parts(mechanism_files, columns if data else (), by, seen)
+        outcomes = list(seen) if counts_file is None else _outcomes_in(counts_file)
+        parts = _parts(mechanism_files, columns if data else (), by, outcomes)
         mechanism = parts[0] if len(parts) == 1 else compose_attributes(parts)
         sample = {"counts": counts_file} if data is None else _sample(seen, mechanism, data, bool(weight))
     with warnings.catch_warnings():
@@ -133,22 +134,41 @@ def _parts(
     mechanism_files: Sequence[Path],
     columns: Sequence[str],
     by: Sequence[str],
-    seen: Mapping[tuple[Label, ...], int],
+    outcomes: Sequence[tuple[Label, ...]],
 ) -> list[Mechanism]:
     """Return the mechanism of each column: those of files, and one that changes nothing of each in clear."""
     from pmlopt.data.mechanism import Mechanism
 
-    parts = [Mechanism.load(file).with_named_outputs() for file in mechanism_files]
+    parts = [
+        _with_outputs_as_seen(Mechanism.load(file), [key[place] for key in outcomes if place < len(key)])
+        for place, file in enumerate(mechanism_files)
+    ]
     if len(parts) > 1 and columns and len(columns) != len(parts):
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     for place, name in enumerate(by, len(columns)):
-        values = tuple(dict.fromkeys(key[place] for key in seen))
+        values = tuple(dict.fromkeys(key[place] for key in outcomes))
         if len(values) > MOST_VALUES:
             raise InputError(
                 f"the column {name!r} has {len(values)} values: a table by them has too many cells"
             )
         parts.append(Mechanism(np.eye(len(values)), values, values))
     return parts
+
+
+def _outcomes_in(counts_file: Path) -> list[tuple[Label, ...]]:
+    """Return the outcomes of a file of counts, each as a tuple with a part for each mechanism."""
+    from pmlopt.core.letter_files import read_letters
+
+    return [label if isinstance(label, tuple) else (label,) for label in read_letters(counts_file)[0]]
+
+
+def _with_outputs_as_seen(mechanism: Mechanism, seen: Sequence[Label]) -> Mechanism:
+    """Return a mechanism whose outputs without labels are y0, y1, ..., or the numbers that were seen.
+
+    Their numbers were released before outputs without labels had these names.
+    """
+    numbers = set(range(len(mechanism.outputs)))
+    return mechanism if seen and set(seen) <= numbers else mechanism.with_named_outputs()
 
 
 def _sample(

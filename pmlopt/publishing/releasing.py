@@ -329,9 +329,7 @@ def write_release(
                     table, draft.releases, folder / released, executor=executor, beside=place, **how
                 )
                 known = {f"{released}/{name}": one.sha256 for name, one in finished.items()}
-                draft.check_unchanged(
-                    None, digest_files({name: one.source for name, one in finished.items()})
-                )
+                draft.check_unchanged(None, digest_files(done.sources))
             else:
                 data = draft.data  # its format is kept; what came from memory becomes CSV
                 ending = Path(data).suffix.lower() if isinstance(data, str | os.PathLike) else ""

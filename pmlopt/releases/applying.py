@@ -34,11 +34,13 @@ class Applied:
         rows: how many were written.
         dropped: how many were left out for a missing cell.
         kept: the names of the other columns, which stay in clear.
+        sources: of a folder, the digest of each file that the rows were read from.
     """
 
     rows: int = 0
     dropped: int = 0
     kept: list[str] = field(default_factory=list)
+    sources: dict[str, str] = field(default_factory=dict)
 
 
 def apply_columns(
@@ -246,6 +248,7 @@ def apply_folder(
         rows, dropped = (
             sum(getattr(one, what) for one in draft.finished.values()) for what in ("rows", "dropped")
         )
+        read_from = {name: one.source for name, one in draft.finished.items()}
         whole, finished = draft.whole, dict(sorted(draft.finished.items()))
         if not keep_order:
             whole = draft.run / "parts"
@@ -262,7 +265,7 @@ def apply_folder(
             publish_new(whole, Path(target).absolute())
         except OSError as cause:
             raise FileFormatError(f"{target}: cannot be made: {files.reason_of(cause)}") from None
-    return Applied(rows, dropped, kept), finished
+    return Applied(rows, dropped, kept, read_from), finished
 
 
 def _groups(sources: Mapping[str, Path]) -> dict[str, list[str]]:

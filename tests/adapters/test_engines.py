@@ -212,7 +212,7 @@ def test_dask_keeps_every_digit_beside_a_missing_cell(kind: str, number: int) ->
         "o": [number, None, "text"], "t": pandas.array([1.5, None, 2], dtype="Float64"),
     })  # fmt: skip
     data = dask.dataframe.from_pandas(frame, npartitions=1)
-    released = on_dask.release(data, {"s": same}, keep=["k", "o", "t"])
+    released = on_dask.release(data, {"s": same}, keep=["k", "o", "t"], keep_order=True)
     found = released.compute()
     assert list(found.columns) == ["k", "s", "o", "t"]
     assert str(found["k"].dtype) == str(released.dtypes["k"]) == kind
@@ -225,7 +225,7 @@ def test_dask_releases_letters_past_the_floats() -> None:
     frame = pandas.DataFrame({"k": pandas.array([*letters, None], dtype="Int64")})
     data = dask.dataframe.from_pandas(frame, npartitions=1)
     kept = on_dask.release(data, {"k": Mechanism(np.eye(2), letters, letters)}, drop_missing=True).compute()
-    assert kept["k"].tolist() == letters
+    assert sorted(kept["k"].tolist()) == letters
 
 
 def test_frames_of_dask_are_named_by_text() -> None:

@@ -122,12 +122,16 @@ def test_a_posterior_is_under_the_prior_of_the_design(tmp_path: Path) -> None:
     prior, file, counts = Prior.from_counts({"a": 7, "b": 3}), tmp_path / "m.json", tmp_path / "c.csv"
     result = solve(design(prior, PML(0.3), EstimationError()))
     result.save(file)
-    seen = dict.fromkeys(map(str, result.mechanism.outputs), 20)
+    seen = dict.fromkeys(result.mechanism.with_named_outputs().outputs, 20)
     counts.write_text("output,count\n" + "".join(f"{name},{count}\n" for name, count in seen.items()))
     found = json.loads(run("estimate", file, "--counts", counts, "--posterior", "40", "--json").stdout)
     assert found["prior"] == "the prior of the design"
     wanted = estimate(result.mechanism, list(seen.values())).posterior(prior, 40)
     assert [row["mean"] for row in found["estimates"]] == wanted.mean.tolist()
+    numbers = "".join(f"{number},{count}\n" for number, count in enumerate(seen.values()))
+    counts.write_text(f"output,count\n{numbers}")  # as it was released before outputs had names
+    again = json.loads(run("estimate", file, "--counts", counts, "--posterior", "40", "--json").stdout)
+    assert again["estimates"] == found["estimates"]
     response, rows = tmp_path / "response.csv", tmp_path / "rows.csv"
     response.write_text("x,no,yes\nno,0.75,0.25\nyes,0.25,0.75\n")
     rows.write_text("x,count\nno,60\nyes,40\n")

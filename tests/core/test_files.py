@@ -104,7 +104,9 @@ def test_labels_come_back_as_they_were_or_nothing_is_written(
         assert not all(isinstance(label, tuple) for label in labels)
         assert names_in(folder) == []
     else:
-        assert_same(Mechanism.load(folder / f"m{ending}"), mechanism)
+        # a CSV file cannot state that nobody named the outputs: they are y0, y1, ... in it
+        written = mechanism.with_named_outputs() if ending == ".csv" else mechanism
+        assert_same(Mechanism.load(folder / f"m{ending}"), written)
         assert repr(Mechanism.load(folder / f"m{ending}").inputs) == repr(tuple(labels))  # tells 1 from True
 
 

@@ -62,7 +62,8 @@ class Command:
 def commands(target: str = "out", ledger: str = "ledger.npz") -> list[Command]:
     """The kinds of releases: files and folders, with a ledger and without."""
     column = ("--column", "ill")
-    book = ("--ledger", ledger)
+    # a ledger has its draws by person, so that those in the file are found by their places
+    book = ("--ledger", ledger, "--keep-order")
     made = ("--mechanism", "m.json")
     return [
         Command("apply", ("apply", "m.json", "people.csv", *column, "-o", f"{target}.csv"), f"{target}.csv"),

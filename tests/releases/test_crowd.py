@@ -202,7 +202,7 @@ def test_a_block_that_fails_or_is_interrupted_counts_nothing_and_lets_the_next_o
         stored.release({**stored.release({"a": "home"}, seed=3), "b": "no state"})
     assert path.read_bytes() == before
 
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     for place, name in ((Streams, "release"), (files, "write_whole")):

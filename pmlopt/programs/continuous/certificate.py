@@ -194,7 +194,8 @@ class ContinuousCertificate(BinsCertificate):
         lost = float(prior.pmf @ (table * self.mechanism.matrix).sum(axis=1))
         privacy, grid = self.bins.privacy, self.grid
         least = least_loss(self.secret, privacy, self.utility, grid, self.multipliers, self.boxes)
-        enough = abs(self.value - lost) <= rounding_of(table.size, lost)  # no loss is negative
+        size = float(prior.pmf @ np.abs(table * self.mechanism.matrix).sum(axis=1))  # a loss may be negative
+        enough = abs(self.value - lost) <= rounding_of(table.size, size)
         text = f"the mechanism loses {lost:.12g}"
         bound = replace(bound_claim(self.bound, least, False), name="bound of the secret")
         return law, Claim("value of the secret", enough, FLOATS, text, self.value, lost), bound

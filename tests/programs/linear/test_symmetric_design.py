@@ -275,7 +275,8 @@ def test_classes_are_equitable_and_no_finer_than_orbits(size: int, seed: int) ->
     rng = np.random.default_rng(seed)
     moves = [rng.permutation(size).tolist() for _ in range(int(rng.integers(0, 3)))]
     space = InvariantPrior(Prior.uniform(size), moves).pairs()
-    prior = Prior.from_counts(rng.integers(1, 4, size=len(space.orbits.letters))[space.letter].tolist())
+    counts = rng.integers(1, 4, size=len(space.orbits.letters))[space.letter].tolist()
+    prior = Prior.from_counts(counts, range(len(counts)))
     table = rng.integers(0, 3, size=space.orbits.count)[space.table].astype(float)
     classes = pair_classes(prior, table, size * size)
     assert classes is not None
