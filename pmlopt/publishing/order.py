@@ -140,8 +140,8 @@ def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Seq
             _codes(table, [*released, *described.kept], set(released), described.rows)
         )
     looks = f"{said(found.columns)} look sorted or clustered" if found.columns else "no column looks sorted"
-    often = f"in a random order below {FALSE_WARNINGS:g} with that probability at most, about"
-    text = f"{looks}: the p-value is {found.p_value:.3g}, {often}"
+    often = f"a random order has one below {FALSE_WARNINGS:g} about once in {1 / FALSE_WARNINGS:,.0f} times"
+    text = f"{looks}: the p-value is {found.p_value:.3g}; {often}"
     if described.order == IN_ORDER:
         text = f"warning: rows keep the order of the data, which no level counts; {text}"
         return Claim("order", None, FLOATS, text, None, found.p_value)
