@@ -14,6 +14,7 @@ from oracles.designs import FloatArray
 from scipy.special import xlogy
 
 from pmlopt import LDP, LIP, PML, FInformation, L1Ball, MutualInformation, Prior, SubConvex
+from pmlopt.core.arrays import Positions
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare, GuessingProbability, Hellinger, TotalVariation
 from pmlopt.programs import Status
@@ -183,7 +184,7 @@ def counted_case(*seed: int) -> Case:
     """The same with a prior of whole counts."""
     rng = np.random.default_rng(list(seed))
     counts = rng.integers(1, int(rng.choice([4, 30, 300])), 2 + seed[-1] % 8)
-    prior = Prior.from_counts(counts.tolist())
+    prior = Prior.from_counts(counts.tolist(), Positions(len(counts)))
     return Case(prior, random_level(rng, prior.pmf))
 
 

@@ -109,7 +109,7 @@ def with_other_keys(data: Any, rng: random.Random) -> str:
     place = rng.choice(tables_of(data))
     table = dict(at(data, place))
     if table and rng.random() < 0.5:
-        del table[rng.choice(list(table))]
+        del table[rng.choice([key for key in table if key != "solver_options"])]  # older files lack it
     else:
         table[rng.choice(["epsilon ", "set", "", "Kind"])] = rng.choice([None, 0, "x", {}])
     return json.dumps(with_value(data, place, table))

@@ -25,6 +25,7 @@ from pmlopt import (
     design,
     solve,
 )
+from pmlopt.core.arrays import Positions
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty import AllPriors
 from pmlopt.programs import Status
@@ -206,7 +207,7 @@ def random_prior(rng: Generator, size: int) -> Prior:
     """As for the interior point; or from counts, or over twelve orders of magnitude."""
     kind = rng.integers(3)
     if kind == 0:
-        return Prior.from_counts([int(count) for count in rng.integers(1, 20, size)])
+        return Prior.from_counts([int(count) for count in rng.integers(1, 20, size)], Positions(size))
     weights = np.maximum(10.0 ** rng.uniform(-12, 0, size), 1e-14)
     return some_prior(rng, size) if kind == 1 else Prior(weights / weights.sum())
 

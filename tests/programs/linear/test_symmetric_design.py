@@ -33,6 +33,7 @@ from pmlopt import (
     solve,
     solvers_for,
 )
+from pmlopt.core.arrays import Positions
 from pmlopt.data.symmetry import ProductPrior, SymmetricPrior, reflection, rotation
 from pmlopt.errors import MechanismError, SolverUnavailableError
 from pmlopt.model.privacy import Requirement
@@ -111,7 +112,7 @@ def small_designs(draw: st.DrawFn) -> tuple[SymmetricPrior, LinearUtility]:
     space = InvariantPrior(Prior.uniform(size), moves).pairs()
     weights = rng.integers(1, 9, size=len(space.orbits.letters))[space.letter]
     table = rng.normal(size=space.orbits.count)[space.table]
-    return InvariantPrior(Prior.from_counts(weights.tolist()), moves), ExpectedGain(table)
+    return InvariantPrior(Prior.from_counts(weights.tolist(), Positions(size)), moves), ExpectedGain(table)
 
 
 @given(

@@ -30,6 +30,7 @@ from pmlopt import (
     mutual_information,
     solve,
 )
+from pmlopt.core.arrays import Positions
 from pmlopt.errors import ProgramError
 from pmlopt.model.closed_forms import robust_binary
 from pmlopt.model.privacy import Requirement
@@ -253,7 +254,7 @@ def optimal_columns(case: Case, best: column_oracles.Optimum, worth: column_orac
 @pytest.mark.parametrize("name", ["mutual information", "total variation"])
 @pytest.mark.parametrize("level", [0.3, 1.0])
 def test_few_letters_get_the_fewest_outputs(weights: list[int], name: str, level: float) -> None:
-    case, (utility, worth) = Case(Prior.from_counts(weights), level), UTILITIES[name]
+    case, (utility, worth) = Case(Prior.from_counts(weights, Positions(len(weights))), level), UTILITIES[name]
     face = optimal_columns(case, column_oracles.optimum(case.p, PML(level), worth), worth)
     least = fewest(face)
     for solver in ("auto", "column-generation"):

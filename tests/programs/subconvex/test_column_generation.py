@@ -12,6 +12,7 @@ from oracles.columns import UTILITIES, Case, assert_optimal, assert_proved, coun
 from oracles.designs import FloatArray
 
 from pmlopt import LDP, LIP, PML, Prior, closed_forms, design, mutual_information, solve
+from pmlopt.core.arrays import Positions
 from pmlopt.errors import SolverUnavailableError
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.utility import ChiSquare
@@ -191,7 +192,7 @@ def test_many_letters_are_proved(prior: FloatArray, tolerance: float) -> None:
 
 def test_fifty_counted_letters_are_proved() -> None:
     counts = np.random.default_rng(78).multinomial(2000, zipf(50)) + 1
-    program = design(Prior.from_counts(counts.tolist()), PML(1.0), INFORMATION)
+    program = design(Prior.from_counts(counts.tolist(), Positions(len(counts))), PML(1.0), INFORMATION)
     assert program.space.pricer().name == "counts"
     assert_proved(program, solve(program, tolerance=1e-8), 1e-8 * max(1.0, program.scale))
 

@@ -25,7 +25,7 @@ from oracles.designs import random_prior
 from strategies import MODEST, epsilons, exact_law, priors
 
 from pmlopt import LDP, LIP, PML, Prior, design, solve
-from pmlopt.core.arrays import FloatArray
+from pmlopt.core.arrays import FloatArray, Positions
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.columns import Box, Family, Staircase
 from pmlopt.model.utility import ChiSquare, MutualInformation, SubConvex
@@ -106,7 +106,7 @@ def test_many_letters_end_without_generated_columns(monkeypatch: pytest.MonkeyPa
         raise AssertionError("a round of pricing for more than a bound")
 
     counts = random_counts(100, 100, 20_000)
-    program = design(Prior.from_counts(counts), PML(1.0), MutualInformation())
+    program = design(Prior.from_counts(counts, Positions(len(counts))), PML(1.0), MutualInformation())
     price = CountPricer.price
     monkeypatch.setattr(CountPricer, "bound", lambda self, rho, enough, *_: price(self, rho, 1, enough).upper)
     monkeypatch.setattr(CountPricer, "price", no_round)
