@@ -18,19 +18,21 @@ MAX_PAIRS = 3
 """The number of pairs that a warning names."""
 
 
-def describe_difference(label: Label, others: Iterable[Label]) -> str:
-    """Return a clause on one of some labels that is only written otherwise; empty text where none is.
+def describe_difference(labels: Iterable[Label], others: Iterable[Label]) -> str:
+    """Return a clause on the first label that some other is only written otherwise; empty text without one.
 
     Examples:
-        >>> describe_difference(" low", ("low", "mid"))
+        >>> describe_difference(["mid", " low"], ("low", "mid"))
         "; ' low' and 'low' differ by spaces only"
     """
-    if not isinstance(label, str):
-        return ""
-    form = _form_of(label)
+    known: dict[str, list[str]] = {}
     for other in others:
-        if isinstance(other, str) and other != label and _form_of(other) == form:
-            return f"; {_describe(label, other)}"
+        if isinstance(other, str):
+            known.setdefault(_form_of(other), []).append(other)
+    for label in labels:
+        near = known.get(_form_of(label), []) if isinstance(label, str) else []
+        if label not in near and near:
+            return f"; {_describe(str(label), near[0])}"
     return ""
 
 

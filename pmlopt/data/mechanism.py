@@ -397,8 +397,7 @@ def match_labels(
             f"{left_name} {one} and {right_name} {other} look alike and differ: text or a truth value on one "
             "side is a number on the other; give both the same"
         )
-    close = next(filter(None, (describe_difference(label, right) for label in left)), "")
-    raise error(f"{left_name} {one} and {right_name} {other} differ{close}")
+    raise error(f"{left_name} {one} and {right_name} {other} differ{describe_difference(left, right)}")
 
 
 def _sum_hint(matrix: FloatArray) -> str:
@@ -426,7 +425,7 @@ def _size_hint(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
         known = set(map(label_key, other))
         alone = [label for label in side if label_key(label) not in known]
         if alone:
-            named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[0], other)
+            named, close = ", ".join(map(repr, alone[:5])), describe_difference(alone[:1], other)
             return f": {named} {words}{close}"
     return ""
 

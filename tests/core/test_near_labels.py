@@ -71,8 +71,8 @@ def test_many_pairs_are_counted() -> None:
 
 
 def test_a_difference_is_described_where_labels_do_not_match() -> None:
-    assert describe_difference(" low", ("low", "mid")) == "; ' low' and 'low' differ by spaces only"
-    assert describe_difference("other", ("low", "mid")) == describe_difference(1, (1,)) == ""
+    assert describe_difference(["mid", " low"], ("low", "mid")) == "; ' low' and 'low' differ by spaces only"
+    assert describe_difference(["other", "low"], ("low", "mid")) == describe_difference([1], (1,)) == ""
 
 
 def test_a_prior_and_a_mechanism_in_files_are_looked_at(tmp_path: Path) -> None:
