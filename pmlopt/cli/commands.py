@@ -51,7 +51,7 @@ from pmlopt.cli.reading import (
     read_outputs,
     read_utility,
 )
-from pmlopt.core import files
+from pmlopt.core.matrices.formats import check_labels, read_matrix
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
@@ -114,9 +114,7 @@ def verify_command(saved_file: Annotated[Path, Arg("FILE")], as_json: Json = Fal
 
 def has_claims(path: Path) -> bool:
     """Whether a file is a saved result, with claims of its own."""
-    from pmlopt.core import files
-
-    return path.suffix.lower() in (".json", ".npz") and "certificate" in files.read_matrix(path).metadata
+    return path.suffix.lower() in (".json", ".npz") and "certificate" in read_matrix(path).metadata
 
 
 def audit_saved(saved_file: Path, as_json: bool) -> int:
@@ -309,7 +307,7 @@ def design(
     utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     if run.output is not None and isinstance(letters, tuple):
-        files.check_labels(run.output, letters)
+        check_labels(run.output, letters)
     labels = (*prior.labels, *(letters if isinstance(letters, Sequence) else ()))
     kept = [read_constraint(text, labels) for text in constraints]
     title = f"Optimal mechanism for {asked.title}"
@@ -345,7 +343,8 @@ def audit(
 ) -> None:
     """Recompute every leakage of MECHANISM.
 
-    MECHANISM is a .csv, .json or .npz file. Exits with 1 when the claim fails. A saved result needs no prior:
+    MECHANISM is a file: .csv, .tsv, .json, .npz, .npy, .mat, .parquet or .xlsx.
+    Exits with 1 when the claim fails. A saved result needs no prior:
     it is audited under its own, against all that it claims (see `verify`). With --samples the level is
     bounded from both sides with confidence, and 3 says that it is not decided.
     """

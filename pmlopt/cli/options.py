@@ -35,6 +35,7 @@ from pmlopt.cli.printing import check_output, echo_json, print_result, say, stat
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import output_apart
+from pmlopt.core.matrices.formats import check_format
 from pmlopt.errors import (
     InfeasibleError,
     InputError,
@@ -393,7 +394,7 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
 def check_endings(output: Path | None, plot: Path | None) -> None:
     """Complain before any solver runs of formats in which nothing can be written."""
     if output is not None:
-        files.ending_of(output)
+        check_format(output)
     if plot is not None:
         from pmlopt.core.display import figure_class
         from pmlopt.programs.plots import ENDINGS
@@ -455,7 +456,8 @@ class Run(Solving):
     """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
 
     output: Annotated[Path | None, Opt(
-        "Write .csv, .json (with the certificate) or .npz; - for JSON to standard output.",
+        "Write .json or .npz (with the certificate), or the matrix as .csv, .tsv, .npy, .mat, .parquet or "
+        ".xlsx; - for JSON to standard output.",
         "-o/--output", TARGET
     )] = None  # fmt: skip
     isolated: Annotated[bool, Opt(

@@ -146,7 +146,12 @@ def leakage_distortion_command(
     tolerance: Annotated[float, Opt("Largest gap.")] = 1e-6,
     time_limit: Annotated[float | None, Opt("Seconds for each point.")] = None,
     output: Annotated[
-        Path | None, Opt("Write the mechanism of a single point: .csv, .json or .npz.", "-o/--output", TARGET)
+        Path | None,
+        Opt(
+            "Write the mechanism of a single point: .json, .npz, .csv, .tsv, .npy, .mat, .parquet or .xlsx.",
+            "-o/--output",
+            TARGET,
+        ),
     ] = None,
     plot: Plot = None,
     as_json: Json = False,

@@ -13,6 +13,9 @@ from pmlopt.cli.printing import say
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, Positions, labels_from_text, same_set
 from pmlopt.core.letter_files import read_letters
+from pmlopt.core.matrices.formats import read_matrix
+from pmlopt.core.matrices.matrix_file import MatrixFile
+from pmlopt.core.matrices.text_tables import labelled_matrix
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, MechanismError
 
@@ -22,12 +25,12 @@ if TYPE_CHECKING:
     from pmlopt.model.utility import EstimationError, LinearUtility, SubConvex
     from pmlopt.programs.linear.certificate import AffineConstraint
 
-Minimise: TypeAlias = Annotated[bool, Opt("The CSV matrix holds losses.")]
+Minimise: TypeAlias = Annotated[bool, Opt("The matrix of --utility holds losses.")]
 Outputs: TypeAlias = Annotated[
     str | None, Opt("The outputs: their number, or their labels with commas between.")
 ]
 LinearName: TypeAlias = Annotated[
-    str, Opt("hamming, absolute, squared, or a CSV matrix of gains.", "--utility")
+    str, Opt("hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.", "--utility")
 ]
 
 MOST_OUTPUTS = 100_000
@@ -91,10 +94,10 @@ def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
 def read_utility(
     name: str, minimise: bool, prior: Prior
 ) -> tuple[LinearUtility | SubConvex | EstimationError, Sequence[Any] | None]:
-    """The utility of that name, or of a CSV matrix in the prior's order with its outputs."""
+    """The utility of that name, or of a matrix in a file, in the prior's order, with its outputs."""
     from pmlopt.model.utility import ExpectedGain, ExpectedLoss, as_utility
 
-    if Path(name).suffix.lower() != ".csv":
+    if not _is_matrix_file(name):
         utility: Any = as_utility(name)
         if minimise:
             already = "maximised" if utility.maximised else "minimised already"
@@ -105,27 +108,33 @@ def read_utility(
 
 
 def read_distance(name: str, prior: Prior) -> Any:
-    """The distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
+    """The distance of that name, or the (N, N) matrix of a file in the prior's order."""
     from pmlopt.data.tables.labelled import table
     from pmlopt.model.privacy.metric_privacy import DISTANCES
 
     if name in DISTANCES:
         return DISTANCES[name]
-    if Path(name).suffix.lower() != ".csv":
+    if not _is_matrix_file(name):
         known = ", ".join(DISTANCES)
-        raise InputError(f"the distance {name!r} is not known: use {known}, or a .csv matrix")
+        raise InputError(f"the distance {name!r} is not known: use {known}, or a matrix such as d.csv")
     found = table(Path(name), "the distances", InputError).along(0, prior.labels, InputError)
     return found.along(1, prior.labels, InputError).values
 
 
+def _is_matrix_file(name: str) -> bool:
+    """Return whether a name ends like a file of a matrix, other than those of saved mechanisms."""
+    ending = Path(name).suffix.lower()
+    return ending in files.ENDINGS and ending not in _OWN
+
+
 def read_gains(path: Path, prior: Prior) -> Any:
-    """The (W, N) gains of a CSV file with a row for each letter and a column for each guess."""
+    """The (W, N) gains of a file with a row for each letter and a column for each guess."""
     rows = _rows_of(str(path), prior)[0]
     return rows.T
 
 
 def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
-    """The rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
+    """The rows of a matrix in a file, in the order of the prior's letters, and the labels of its columns."""
     from pmlopt.data.tables.labelled import table
     from pmlopt.errors import UtilityError
 
@@ -221,6 +230,9 @@ def read_numbers(text: str, option: str) -> list[float]:
         raise InputError(f"{option} {text!r}: give numbers with commas between") from None
 
 
+_TEXT, _OWN = (".csv", ".tsv"), (".json", ".npz")
+"""Endings of tables of text, and of the formats that pmlopt alone writes."""
+
 LARGEST_CORRECTION = 0.01
 """How far a row's sum may be from one to be rounding: two digits, and a hundred outputs of five."""
 
@@ -231,18 +243,21 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
     A CSV may have semicolons or tabs between its cells, with decimal commas.
 
     Args:
-        path: .csv, .json or .npz.
-        bare: whether a CSV has no header and no first column of labels.
+        path: with one of the endings of `pmlopt.core.files.ENDINGS`.
+        bare: whether a CSV or TSV has no header and no first column of labels.
         rounded: whether rows are divided by their sums, which may be off one by `LARGEST_CORRECTION`.
 
     Raises:
         FileFormatError: the file holds no mechanism; the message names the option that may help.
     """
-    if files.ending_of(path) != ".csv":
-        if bare or rounded:
-            raise FileFormatError(f"{path}: --no-header and --normalise belong to CSV files")
+    ending = files.ending_of(path)
+    if bare and ending not in _TEXT:
+        raise FileFormatError(f"{path}: --no-header belongs to CSV and TSV files")
+    if ending in _OWN:
+        if rounded:
+            raise FileFormatError(f"{path}: --normalise is for matrices of other programs, not {ending}")
         return Mechanism.load(path)
-    stored = _read_csv(path, bare)
+    stored = _read_text(path, bare) if ending in _TEXT else read_matrix(path)
     matrix = np.asarray(stored.matrix, dtype=float)
     sums = matrix.sum(axis=1)
     off = float(np.abs(sums - 1).max())
@@ -260,7 +275,7 @@ def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mec
         raise FileFormatError(f"{path}: {error}") from None
 
 
-def _read_csv(path: Path, bare: bool) -> files.MatrixFile:
+def _read_text(path: Path, bare: bool) -> MatrixFile:
     content = files.read_bytes(path)
     first = content.decode("utf-8-sig", "replace").lstrip().partition("\n")[0]
     delimiter = next((mark for mark in (";", "\t") if mark in first), ",")
@@ -271,9 +286,9 @@ def _read_csv(path: Path, bare: bool) -> files.MatrixFile:
             [files.number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row]
             for number, row in enumerate(rows, 1)
         ]
-        return files.MatrixFile(np.array(cells), Positions(len(cells)), Positions(len(cells[0])))
+        return MatrixFile(np.array(cells), Positions(len(cells)), Positions(len(cells[0])))
     if len(rows[0]) > 1 and all(files.is_number(cell) and "." in cell for cell in rows[0]):
         raise FileFormatError(
             f"{path}: its first row {rows[0][:4]} looks like probabilities: without a header, say --no-header"
         )
-    return files.labelled_matrix(rows, path, mark)
+    return labelled_matrix(rows, path, mark)

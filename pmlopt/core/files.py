@@ -1,4 +1,4 @@
-"""Files: matrices and letters in JSON, NPZ and CSV, and files that are written whole or not at all."""
+"""Files that are written whole or not at all, and text, JSON and bytes of files that are read."""
 
 from __future__ import annotations
 
@@ -10,34 +10,20 @@ import secrets
 import stat
 import sys
 import zipfile
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Annotated, Any, BinaryIO, Literal, TypeVar
+from typing import IO, Any, BinaryIO, TypeVar
 
 import numpy as np
 
-from pmlopt.core.arrays import (
-    SUM_TOLERANCE,
-    FloatArray,
-    Label,
-    Positions,
-    check_csv_labels,
-    check_json_labels,
-    few,
-    labels_from_text,
-    name_outputs,
-)
 from pmlopt.core.drafts import compute_key, discard, publish_new, synchronize
 from pmlopt.core.drafts import digest_of as digest_of
 from pmlopt.core.file_kinds import describe_foreign_file
-from pmlopt.core.matrix_layout import check_layout
 from pmlopt.core.matrix_layout import is_number as is_number
 from pmlopt.core.matrix_layout import number_of as number_of
-from pmlopt.core.near_labels import warn_of_near_labels
-from pmlopt.core.records import ROOM, Context, Range, Shape, fields_of, parse_json, read
+from pmlopt.core.records import ROOM, Context, fields_of, parse_json, read
 from pmlopt.core.sealing import check_not_sealed
 from pmlopt.errors import FileFormatError, InputError
 
@@ -271,50 +257,13 @@ def _kind_of(path: str | os.PathLike[str]) -> int | None:
 FORMAT = "pmlopt-mechanism"
 VERSION = 3
 """The version of saved files, of mechanisms by orbits too."""
-ENDINGS, SIDES = (".csv", ".json", ".npz"), ("inputs", "outputs")
+ENDINGS = (".csv", ".json", ".npz", ".tsv", ".npy", ".mat", ".parquet", ".xlsx")
+"""Of the files that hold a matrix; `pmlopt.core.matrices` reads and writes them."""
 T = TypeVar("T")
 LARGEST_FILE = 2**30
 """Bytes that are read of a file, 1 GiB: twice those of a mechanism with 8,000 letters and outputs."""
 LARGEST_EXPANSION = 2**26
 """Bytes, 64 MiB, by which the arrays of an NPZ file may be larger than the file: pmlopt does not compress."""
-
-
-@dataclass(frozen=True)
-class MatrixFile:
-    """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata.
-
-    Labels that nobody gave are `Positions`, as in a `Mechanism`.
-    """
-
-    matrix: FloatArray
-    inputs: tuple[Label, ...]
-    outputs: tuple[Label, ...]
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, eq=False)
-class SavedMatrix:
-    """The record of a mechanism in JSON: labels that nobody gave are 0, 1, ..., and `unnamed` says so."""
-
-    format: Literal[FORMAT]  # type: ignore[valid-type]
-    version: Literal[VERSION]  # type: ignore[valid-type]
-    inputs: list[Label]
-    outputs: list[Label]
-    unnamed: list[Literal["inputs", "outputs"]]
-    matrix: Annotated[FloatArray, Shape("N", "M"), Range(0.0, 1 + SUM_TOLERANCE)]
-    metadata: Mapping[str, Any]
-
-    def side(self, name: str) -> tuple[Label, ...]:
-        """The labels of one side; `Positions` where nobody gave them."""
-        labels = tuple(getattr(self, name))
-        positions = Positions(len(labels))
-        if name in self.unnamed and labels != positions:
-            raise FileFormatError(f"the {name} {few(labels)} are not 0, 1, ..., so they are not unnamed")
-        return positions if name in self.unnamed else labels
-
-    def __post_init__(self) -> None:
-        for name in self.unnamed:
-            self.side(name)
 
 
 def read_saved(kind: Callable[..., T], content: bytes, path: str | os.PathLike[str]) -> T:
@@ -347,43 +296,6 @@ def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> s
     if ending not in known:
         raise FileFormatError(f"{path}: the ending {ending!r} is not known here: use {', '.join(known)}")
     return ending
-
-
-def write_matrix(path: str | os.PathLike[str], stored: MatrixFile) -> None:
-    """Write a labelled matrix in the format that the path's ending names."""
-    encode = {".csv": _to_csv, ".json": _to_json, ".npz": _to_npz}[ending_of(path)]
-    write_whole(path, encode(stored))
-
-
-def read_matrix(path: str | os.PathLike[str], *, stochastic: bool = True) -> MatrixFile:
-    """Read a labelled matrix; the ending names the format, and for `-`, standard input, how it begins.
-
-    Args:
-        path: of the file.
-        stochastic: whether the rows are laws, by which a missing header is noticed.
-
-    Raises:
-        FileFormatError: the file is not there, cut short, or not of its format.
-    """
-    ending = None if is_standard(path) else ending_of(path)
-    content = read_bytes(path)
-    ending = ending or _ending_by_content(content)
-    if ending == ".csv":
-        return labelled_matrix(read_rows(path, content), path, stochastic=stochastic)
-    return (_from_json if ending == ".json" else _from_npz)(path, content)
-
-
-def read_table(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], tuple[Label, ...], Any]:
-    """The labels of the rows and of the columns of a matrix in a file, and its numbers."""
-    stored = read_matrix(path, stochastic=False)
-    return stored.inputs, stored.outputs, stored.matrix
-
-
-def _ending_by_content(content: bytes) -> str:
-    """The format of a mechanism that comes without a name, by how it begins."""
-    if content.startswith(b"PK"):
-        return ".npz"
-    return ".json" if content.lstrip().startswith(b"{") else ".csv"
 
 
 def read_bytes(path: str | os.PathLike[str]) -> bytes:
@@ -474,23 +386,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{value!r} is not text, a number, a list or a table")
 
 
-def check_labels(path: str | os.PathLike[str], labels: tuple[Label, ...]) -> None:
-    """Complain of labels that the format of a file cannot hold."""
-    if ending_of(path) == ".csv":
-        check_csv_labels(labels)
-        csv_bytes([labels])
-    else:
-        check_json_labels(labels)
-
-
-def _to_csv(stored: MatrixFile) -> bytes:
-    outputs = name_outputs(stored.inputs, stored.outputs)
-    check_csv_labels(stored.inputs, outputs)
-    rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
-    return csv_bytes([["", *outputs], *([label, *map(repr, row)] for label, row in rows)])
-
-
-def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
+def csv_bytes(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
     r"""Encode rows as a CSV file, each ended by a newline, from which every cell is read back as it was.
 
     Examples:
@@ -498,8 +394,8 @@ def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
         b'a,1\n"b\r","2"\n'
     """
     stream = io.StringIO(newline="")
-    plain = csv.writer(stream, lineterminator="\n")
-    quoted = csv.writer(stream, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    plain = csv.writer(stream, lineterminator="\n", delimiter=delimiter)
+    quoted = csv.writer(stream, lineterminator="\n", delimiter=delimiter, quoting=csv.QUOTE_ALL)
     for row in rows:
         # the writer does not see that a carriage return needs quotes
         (quoted if any("\r" in str(cell) for cell in row) else plain).writerow(row)
@@ -509,62 +405,17 @@ def csv_bytes(rows: Iterable[Sequence[Any]]) -> bytes:
         raise FileFormatError(f"a label or a cell cannot be written as UTF-8: {cause}") from None
 
 
-def labelled_matrix(
-    rows: Sequence[Sequence[str]], path: object, mark: str = ".", *, stochastic: bool = True
-) -> MatrixFile:
-    """The matrix of rows of text, the inputs before it and the outputs above; `mark` is the decimal one."""
-    if len(rows[0]) < 2:
-        raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
-    if stochastic:
-        check_layout([[cell.replace(mark, ".") for cell in row] for row in rows], path)
-    matrix = [
-        [number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
-        for number, row in enumerate(rows[1:], start=2)
-    ]
-    inputs, outputs = (labels_from_text(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))
-    for labels in (inputs, outputs):
-        warn_of_near_labels(labels, path)
-    return MatrixFile(np.array(matrix), inputs, outputs)
-
-
-def _to_json(stored: MatrixFile) -> bytes:
-    check_json_labels((*stored.inputs, *stored.outputs))
-    unnamed = [side for side in SIDES if isinstance(getattr(stored, side), Positions)]
-    indent = 1 if stored.matrix.size <= 100_000 else None
-    return json_bytes({"format": FORMAT, "version": VERSION, "unnamed": unnamed, **vars(stored)}, indent)
-
-
-def _from_json(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
-    found = read_saved(SavedMatrix, content, path)
-    return MatrixFile(found.matrix, found.side("inputs"), found.side("outputs"), found.metadata)
-
-
-def _to_npz(stored: MatrixFile) -> bytes:
-    about = MatrixFile(np.zeros((0, 0)), stored.inputs, stored.outputs, stored.metadata)
-    stream = io.BytesIO()
-    np.savez(stream, matrix=stored.matrix, about=np.frombuffer(_to_json(about), dtype=np.uint8))
-    return stream.getvalue()
-
-
-def _from_npz(path: str | os.PathLike[str], content: bytes) -> MatrixFile:
-    try:
-        check_expansion(path, content)
-        with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
-            matrix, about = arrays["matrix"], arrays["about"].tobytes()
-    except FileFormatError:
-        raise
-    except Exception as cause:  # what zip and npy readers raise on foreign bytes has no bounds
-        raise FileFormatError(f"{path}: is not a whole mechanism in NPZ: {cause}") from None
-    labels = _from_json(path, about)
-    return MatrixFile(matrix, labels.inputs, labels.outputs, labels.metadata)
-
-
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
     """Complain of a compressed file before its arrays fill the memory."""
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        expanded = sum(entry.file_size for entry in archive.infolist())
+    expanded = expanded_size(content)
     if expanded > len(content) + LARGEST_EXPANSION:
         raise FileFormatError(
             f"{path}: has {len(content)} bytes and expands to {expanded}, over {LARGEST_EXPANSION} above its "
             "size: save it without compression, or raise pmlopt.core.files.LARGEST_EXPANSION"
         )
+
+
+def expanded_size(content: bytes) -> int:
+    """Return how many bytes the files in a ZIP archive have when they are unpacked."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return sum(entry.file_size for entry in archive.infolist())

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from pmlopt.core import files
 from pmlopt.core.arrays import (
     SUM_TOLERANCE,
     FloatArray,
@@ -31,6 +30,8 @@ from pmlopt.core.arrays import (
 from pmlopt.core.display import heat_map, matrix_html, number, pandas, table_latex
 from pmlopt.core.frames import are_named, opened, pandas_index
 from pmlopt.core.guesses import Guessed
+from pmlopt.core.matrices.formats import read_matrix, write_matrix
+from pmlopt.core.matrices.matrix_file import MatrixFile
 from pmlopt.core.near_labels import describe_difference
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.sampling.categorical import RowSampler, Seed, random_bits
@@ -301,31 +302,48 @@ class Mechanism(Guessed):
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
         """Write the mechanism to `path`, whole or not at all; the ending chooses the format.
 
-        `.csv`: the header is the outputs, the first column the inputs. `.json`: labels, matrix and
-        metadata. `.npz`: the same as numpy arrays. Floats are written so that reading gives back
-        the same doubles. Labels are text, numbers, or tuples of these: a tuple is a list in JSON, and in
-        CSV what Python writes for it, `('no', 1)`. A CSV has no room for metadata and leaves it out, nor for
-        the absence of labels: its numbers 0, 1, ... come back as labels that were given. JSON and NPZ say
-        which sides had none.
-        """
-        files.write_matrix(path, files.MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
-
-    @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> Mechanism:
-        """Read a mechanism from a .csv, .json or .npz file.
-
-        The labels in a file are labels that were given, unless it says under "unnamed" that nobody gave
-        them; where a file says nothing, they were given.
+        `.csv`, `.tsv`: the header is the outputs, the first column the inputs. `.xlsx`: the same in a sheet
+        of Excel. `.parquet`: a column for each output after one of the inputs. `.json`: labels, matrix and
+        metadata. `.npz`: the same as numpy arrays. `.npy`: the matrix, and its labels after it. `.mat`: the
+        variables `P`, `inputs` and `outputs` for MATLAB and Octave. Floats are written so that reading gives
+        back the same doubles. Labels are text, numbers, or tuples of these: a tuple is a list in JSON, and in
+        CSV what Python writes for it, `('no', 1)`. Labels that a format would not give back are refused.
+        Metadata, such as the certificate of a result, is kept by JSON and NPZ only. CSV, TSV, XLSX and
+        Parquet have no room for the absence of labels: the numbers 0, 1, ... come back as labels that were
+        given, the outputs of inputs with labels as y0, y1, ... The other formats keep it.
 
         Raises:
-            FileFormatError: the file is not there, cut short, or holds no mechanism.
+            FileFormatError: the file cannot be written, or its format cannot hold the labels.
+            MissingExtraError: the file is .xlsx, and openpyxl is not installed.
         """
-        return saved_mechanism(path)[0]
+        write_matrix(path, MatrixFile(self.matrix, self.inputs, self.outputs, metadata or {}))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> Mechanism:
+        """Read a mechanism from a file with one of the endings of `save`, of another program too.
+
+        The labels in a file are labels that were given, unless a JSON or NPZ file says under "unnamed" that
+        nobody gave them. Files of numpy and MATLAB without labels are matrices that nobody gave labels. No
+        entry is rounded or divided by its row's sum.
+
+        Args:
+            path: of the file.
+            name: of the variable in a .mat file, or the sheet in an .xlsx file, where it holds several
+                matrices. Where it is left out, the variable `P` is read, or the only matrix of numbers; of a
+                workbook the only sheet that is not hidden.
+
+        Raises:
+            FileFormatError: the file is not there, cut short, holds no mechanism, or holds several.
+            MissingExtraError: the file is .xlsx, and openpyxl is not installed.
+        """
+        return saved_mechanism(path, name)[0]
 
 
-def saved_mechanism(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
+def saved_mechanism(
+    path: str | os.PathLike[str], name: str | None = None
+) -> tuple[Mechanism, Mapping[str, Any]]:
     """The mechanism of a file with a matrix, and what stands beside it; see `Mechanism.load`."""
-    stored = files.read_matrix(path)
+    stored = read_matrix(path, name=name)
     try:
         return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
     except MechanismError as error:

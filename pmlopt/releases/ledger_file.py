@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core import files, records
-from pmlopt.core.arrays import FloatArray, IntArray, nonnegative
+from pmlopt.core import records
+from pmlopt.core.arrays import FloatArray, IntArray, check_json_labels, nonnegative
 from pmlopt.data.prior import Prior
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 from pmlopt.measures.leakage import log_quotient, log_sum
@@ -194,7 +194,7 @@ def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> byt
 
 def write(path: str | os.PathLike[str], state: LedgerState) -> str:
     """Write a ledger, whole or not at all; its digest."""
-    files.check_labels(path, state.prior.labels)
+    check_json_labels(state.prior.labels)
     about: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,

@@ -10,7 +10,8 @@ import sys
 from dataclasses import dataclass
 from typing import Any
 
-from pmlopt.core import files
+from pmlopt.core.files import VERSION
+from pmlopt.core.matrices.json_record import SavedMatrix
 from pmlopt.core.records import definitions
 from pmlopt.data.symmetry.orbit_mechanism import SavedOrbits
 from pmlopt.programs.result import Told
@@ -18,7 +19,7 @@ from pmlopt.verification.verifying import KINDS
 
 
 @dataclass(frozen=True)
-class ByMatrix(files.SavedMatrix):
+class ByMatrix(SavedMatrix):
     """A file with a matrix."""
 
     metadata: Told  # type: ignore[assignment]
@@ -40,7 +41,7 @@ def file_schema() -> dict[str, Any]:
     """
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": f"A saved result of pmlopt, version {files.VERSION}",
+        "title": f"A saved result of pmlopt, version {VERSION}",
         "description": "What each number means, and how it is checked, is in certificate.md.",
         "oneOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in (ByMatrix, ByOrbits)],
         "$defs": definitions(*KINDS, ByMatrix, ByOrbits),

@@ -118,7 +118,8 @@ def trusted(path: str | os.PathLike[str]) -> Any:
     means to decide is taken: `verify_file` names it.
 
     Args:
-        path: a mechanism or a saved result: .csv, .json (by orbits, too) or .npz.
+        path: a mechanism, in any format of `Mechanism.load`, or a saved result: .json (by orbits, too)
+            or .npz.
 
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.

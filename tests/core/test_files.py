@@ -22,8 +22,8 @@ from strategies import MODEST, mechanisms
 from pmlopt import PML, ExpectedLoss, design
 from pmlopt.core import files
 from pmlopt.core.arrays import FloatArray, labels_from_text
-from pmlopt.core.files import read_matrix
 from pmlopt.core.letter_files import read_letters
+from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import FileFormatError, InputError, PmloptError
 

@@ -275,12 +275,18 @@ class OrbitMechanism(Mechanism):
         write_whole(path, json_bytes(content))
 
     @classmethod
-    def load(cls, path: str | os.PathLike[str]) -> OrbitMechanism:
+    def load(cls, path: str | os.PathLike[str], *, name: str | None = None) -> OrbitMechanism:
         """Read a mechanism by orbits from a JSON file.
+
+        Args:
+            path: of the file.
+            name: to be left out: a JSON file holds one mechanism.
 
         Raises:
             FileFormatError: the file is not there, cut short, or holds none.
         """
+        if name is not None:
+            raise FileFormatError(f"{path}: holds one mechanism, and a name chooses among several")
         return saved_by_orbits(path)[0]
 
     def __repr__(self) -> str:

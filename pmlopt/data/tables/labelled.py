@@ -30,6 +30,7 @@ from pmlopt.core.arrays import (
 )
 from pmlopt.core.frames import are_named, column_names, is_frame, is_missing, listed, opened, row_names
 from pmlopt.core.letter_files import read_letters
+from pmlopt.core.matrices.formats import read_table
 from pmlopt.core.records import parse_json
 from pmlopt.errors import FileFormatError, InputError
 
@@ -171,7 +172,7 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
     if isinstance(data, Labelled) or _is_plain(data, 2):
         return data if isinstance(data, Labelled) else Labelled(data, (None, None), what)
     if isinstance(data, os.PathLike):
-        return _of_file(data, table, files.read_table, error)
+        return _of_file(data, table, read_table, error)
     if isinstance(data, Mapping):
         return _of_mapping(data, what, error, absent)
     found = opened(data)
@@ -188,7 +189,7 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
 def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
     """What a file holds: labels of Parquet and mechanisms have types; those of CSV and mappings are text."""
     ending, what = Path(path).suffix.lower(), str(path)
-    if ending in (".parquet", ".pq"):
+    if ending in (".parquet", ".pq") and (door is vector or ending == ".pq"):
         import narwhals
 
         try:
@@ -205,7 +206,7 @@ def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputErro
     named = tuple(
         None if isinstance(side, Positions) else labels_of(side, None, what, error) for side in axes
     )
-    return Labelled(values, named, what, text=ending == ".csv")
+    return Labelled(values, named, what, text=ending in (".csv", ".tsv"))
 
 
 def _of_text(found: Labelled) -> Labelled:

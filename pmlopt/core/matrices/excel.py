@@ -1,0 +1,225 @@
+"""Matrices in workbooks of Excel (.xlsx): one sheet, the outputs above and the inputs before the numbers.
+
+Numbers are written by their repr, of which openpyxl would keep 16 digits. Text is written as text whatever it
+looks like, so that no label is a formula, and so are whole numbers beyond 2^53, of which Excel would keep 15
+digits.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import Label, check_json_labels, few, labels_from_text, name_outputs
+from pmlopt.core.files import LARGEST_FILE, expanded_size
+from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept
+from pmlopt.core.matrix_layout import check_layout
+from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.errors import FileFormatError, MissingExtraError
+
+SHEET = "mechanism"
+MAX_ROWS, MAX_COLUMNS = 1_048_576, 16_384
+"""The size of a sheet of Excel."""
+MAX_EXACT = 2**53
+"""The largest whole number up to which doubles, the numbers of Excel, hold all."""
+_ESCAPED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f]")
+_STARTS_FORMULA = ("=", "+", "-", "@", "'")
+
+
+def encode_xlsx(stored: MatrixFile) -> bytes:
+    """Encode a matrix as a workbook of one sheet.
+
+    Raises:
+        MissingExtraError: openpyxl is not installed.
+        FileFormatError: the sheet would be too large, or labels would not come back as they are.
+    """
+    outputs = name_outputs(stored.inputs, stored.outputs)
+    rows, columns = len(stored.inputs) + 1, len(outputs) + 1
+    if rows > MAX_ROWS or columns > MAX_COLUMNS:
+        raise FileFormatError(
+            f"a sheet of Excel has {MAX_ROWS} rows and {MAX_COLUMNS} columns, and {rows} and {columns} are "
+            f"needed: {OTHER_FORMATS}"
+        )
+    check_json_labels((*stored.inputs, *outputs))
+    sides = (stored.inputs, outputs)
+    if not all(map(_is_plain, (label for side in sides for label in side))):
+        for side in sides:  # rare characters and kinds: write and read the labels first
+            content = _workbook([[None, "y"], *([label, _Number("0")] for label in side)])
+            cells = [row[0] for row in _cells(Source("labels", content))[1:]]
+            check_kept(side, _labels(cells, Source("labels", b"")), "Excel")
+    numbers = (map(repr, row) for row in stored.matrix.tolist())
+    entries = ([label, *map(_Number, row)] for label, row in zip(stored.inputs, numbers, strict=True))
+    return _workbook([[None, *outputs], *entries])
+
+
+def decode_xlsx(source: Source) -> MatrixFile:
+    """Read the matrix of a workbook: of the sheet that was named, else of the only one that is not hidden.
+
+    Raises:
+        MissingExtraError: openpyxl is not installed.
+        FileFormatError: it is no workbook, has several sheets, or the sheet holds no matrix.
+    """
+    rows = _cells(source)
+    if len(rows) < 2 or len(rows[0]) < 2:
+        raise source.refuse("its sheet has no matrix: a header, a column of inputs and numbers are needed")
+    numbers = [
+        [_number(value, source, row, column) for column, value in enumerate(values[1:], 2)]
+        for row, values in enumerate(rows[1:], 2)
+    ]
+    header, before = rows[0][1:], [row[0] for row in rows[1:]]
+    if source.stochastic:
+        texts = [["" if value is None else str(value) for value in row] for row in rows]
+        check_layout(texts, source.path)
+    inputs, outputs = _labels(before, source), _labels(header, source)
+    for labels in (inputs, outputs):
+        warn_of_near_labels(labels, source.path)
+    return MatrixFile(np.array(numbers, dtype=np.float64), inputs, outputs)
+
+
+class _Number(str):
+    """The digits of a number, as they stand in a cell."""
+
+    __slots__ = ()
+
+
+def _openpyxl() -> Any:
+    try:
+        import openpyxl
+    except ImportError:
+        raise MissingExtraError(
+            "files of Excel (.xlsx) need openpyxl: install pmlopt[excel]; .csv and .tsv need nothing more"
+        ) from None
+    return openpyxl
+
+
+def check_excel() -> None:
+    """Raise where files of Excel can be neither written nor read.
+
+    Raises:
+        MissingExtraError: openpyxl is not installed.
+    """
+    _openpyxl()
+
+
+def _is_plain(label: Label) -> bool:
+    """Return whether a label needs no second look: short text of usual characters, or a number."""
+    if isinstance(label, str):
+        usual = label.isascii() and label.isprintable() and 0 < len(label) < 1000
+        return usual and label[0] != "(" and not label.removeprefix("-").isdigit()
+    return isinstance(label, float) or (isinstance(label, int) and abs(label) <= MAX_EXACT)
+
+
+def _workbook(rows: Sequence[Sequence[Any]]) -> bytes:
+    """Return a workbook with a sheet of labels and numbers."""
+    openpyxl = _openpyxl()
+    book = openpyxl.Workbook(write_only=True)
+    sheet = book.create_sheet(SHEET)
+    sheet.freeze_panes = "B2"
+    for row in rows:
+        sheet.append([_cell(sheet, value, openpyxl) for value in row])
+    stream = io.BytesIO()
+    try:
+        book.save(stream)
+    except UnicodeEncodeError as cause:
+        raise FileFormatError(f"a label cannot be written as UTF-8: {cause}") from None
+    return stream.getvalue()
+
+
+def _cell(sheet: Any, value: Any, openpyxl: Any) -> Any:
+    """Return the cell of a label or a number, of the type that it is to have."""
+    if value is None:
+        return None
+    cell = openpyxl.cell.WriteOnlyCell(sheet)
+    if isinstance(value, _Number):
+        cell.value, cell.data_type = str(value), "n"
+    elif isinstance(value, bool):
+        cell.value = value
+    elif isinstance(value, float) or (isinstance(value, int) and abs(value) <= MAX_EXACT):
+        cell.value, cell.data_type = repr(value), "n"
+    else:
+        cell.value, cell.data_type = _escape(str(value)), "s"
+        if str(value).startswith(_STARTS_FORMULA):
+            cell.quotePrefix = True  # else it becomes a formula when somebody edits it
+    return cell
+
+
+def _escape(text: str) -> str:
+    """Return text as cells hold it, control characters and what looks like an escaped one escaped."""
+    safe = _ESCAPED.sub(lambda found: f"_x005F_x{found[1]}_", text)
+    return _CONTROL.sub(lambda found: f"_x{ord(found[0]):04X}_", safe)
+
+
+def _unescape(text: str) -> str:
+    return _ESCAPED.sub(lambda found: chr(int(found[1], 16)), text)
+
+
+def _cells(source: Source) -> list[list[Any]]:
+    """Return the values of the sheet that is read, without empty rows and columns at its end."""
+    openpyxl = _openpyxl()
+    try:
+        if expanded_size(source.content) > LARGEST_FILE:
+            raise source.refuse(f"expands to more than {LARGEST_FILE} bytes")
+        book = openpyxl.load_workbook(io.BytesIO(source.content), read_only=True, data_only=True)
+        sheets = {sheet.title: sheet for sheet in book.worksheets}
+        shown = [title for title, sheet in sheets.items() if sheet.sheet_state == "visible"]
+        sheet = sheets[source.choose(shown if source.name is None else list(sheets), "sheet")]
+        sheet.reset_dimensions()  # programs write wrong ones
+        rows = [[_value(cell) for cell in row] for row in sheet.iter_rows()]
+    except FileFormatError:
+        raise
+    except Exception as cause:  # what is raised on foreign bytes has no bounds
+        raise source.refuse(f"is not a whole workbook of Excel (.xlsx): {cause}") from None
+    width = max((k + 1 for row in rows for k, value in enumerate(row) if value is not None), default=0)
+    height = max((k + 1 for k, row in enumerate(rows) if any(value is not None for value in row)), default=0)
+    return [(row + [None] * width)[:width] for row in rows[:height]]
+
+
+def _value(cell: Any) -> Any:
+    """Return what a cell holds; an error such as #N/A as text."""
+    value = cell.value
+    return _unescape(value) if isinstance(value, str) and cell.data_type != "e" else value
+
+
+def _labels(values: Sequence[Any], source: Source) -> tuple[Label, ...]:
+    """Return the labels in cells; a blank cell is the empty text, and tuples are as Python writes them."""
+    given = list(_plain_labels(values, source))
+    if all(isinstance(label, str) for label in given):
+        read = labels_from_text(given)
+        return read if all(isinstance(label, tuple) for label in read) else tuple(given)
+    return tuple(given)
+
+
+def _plain_labels(values: Sequence[Any], source: Source) -> Iterator[Any]:
+    for value in values:
+        if value is None:
+            yield ""
+        elif isinstance(value, str):
+            digits = value.removeprefix("-")
+            large = digits.isascii() and digits.isdigit() and 16 <= len(digits) < 4000
+            number = int(value) if large else 0
+            yield number if abs(number) > MAX_EXACT and str(number) == value else value
+        elif isinstance(value, bool | int | float):
+            yield value
+        else:
+            raise source.refuse(
+                f"the label {few([value])} is a date or a time: make its cell text, for labels are text or "
+                "numbers"
+            )
+
+
+def _number(value: Any, source: Source, row: int, column: int) -> float:
+    """Return the number in a cell."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    if value is None:
+        what = "is empty, or a formula whose value the file does not have (open and save it in Excel)"
+    elif isinstance(value, str):
+        what = f"holds the text {value!r:.60}, and a number is needed there: change the type of the cell"
+    else:
+        what = f"holds {value!r:.60}, and a number is needed there"
+    raise source.refuse(f"row {row}, column {column} {what}")

@@ -1,0 +1,172 @@
+"""Matrices in files of MATLAB and Octave (.mat): the variables `P`, `inputs` and `outputs`.
+
+Labels are cell arrays: text is a row of characters, a whole number int64, another number double, a truth
+value logical, and a tuple a cell array again. A side that nobody named has no variable.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import struct
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import Label, Positions
+from pmlopt.core.files import LARGEST_FILE
+from pmlopt.core.matrices.mat_reader import (
+    CLASS_TYPES,
+    MatCells,
+    MatText,
+    MatVariable,
+    read_variables,
+)
+from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept, real_matrix
+from pmlopt.errors import FileFormatError
+
+MATRIX = "P"
+SIDES = ("inputs", "outputs")
+NUMBER_CLASSES = CLASS_TYPES.keys() - {"logical"}
+"""Classes of MATLAB whose matrices may be the one to read."""
+OBJECT_CLASSES = {"opaque", "object", "function", "unknown"}
+_SAVE = "in MATLAB: save(file, 'P', 'inputs', 'outputs', '-v7')"
+
+
+def encode_mat(stored: MatrixFile) -> bytes:
+    """Encode a matrix and its labels as a file of MATLAB, version 7."""
+    named = {side: getattr(stored, side) for side in SIDES}
+    cells = {side: _cell_array(labels) for side, labels in named.items() if not isinstance(labels, Positions)}
+    if cells:
+        source = Source("labels", _save(cells))
+        for side, variable in _describe_variables(source).items():
+            check_kept(named[side], _labels(_load(variable, source), side, source), "a .mat file")
+    return _save({MATRIX: stored.matrix, **cells})
+
+
+def decode_mat(source: Source) -> MatrixFile:
+    """Read the matrix of a file of MATLAB, with its labels where the file has them.
+
+    The matrix is the variable that was named, else `P`, else the only matrix of numbers.
+    """
+    contents = _describe_variables(source)
+    candidates = [
+        name
+        for name, variable in contents.items()
+        if variable.kind in NUMBER_CLASSES | {"sparse"} and name not in SIDES
+    ]
+    if not candidates:
+        found = ", ".join(f"{name} ({variable.kind})" for name, variable in list(contents.items())[:12])
+        raise source.refuse(
+            f"has no matrix of numbers; it has {found or 'no variable'}: save the matrix as the variable P, "
+            f"{_SAVE}"
+        )
+    if MATRIX in contents and MATRIX not in candidates and source.name is None:
+        raise source.refuse(
+            f"its variable P is of the class {contents[MATRIX].kind}, and no matrix of numbers"
+        )
+    name = source.choose(candidates, "variable", MATRIX)
+    if contents[name].kind == "sparse":
+        raise source.refuse(f"its variable {name} is sparse: save it as full({name})")
+    if math.prod(contents[name].shape) * 8 > LARGEST_FILE:
+        shape = contents[name].shape
+        raise source.refuse(f"its variable {name} has the shape {shape}, more than {LARGEST_FILE} bytes")
+    matrix = real_matrix(_load(contents[name], source), source, f"its variable {name}")
+    inputs, outputs = (
+        _labels(_load(contents[side], source), side, source) if side in contents else Positions(length)
+        for side, length in zip(SIDES, matrix.shape, strict=True)
+    )
+    return MatrixFile(matrix, inputs, outputs)
+
+
+def _cell_array(labels: Iterable[Label]) -> Any:
+    """Return labels as a column of cells."""
+    listed = list(labels)
+    cells = np.empty((len(listed), 1), dtype=object)
+    for place, label in enumerate(listed):
+        cells[place, 0] = _cell(label)
+    return cells
+
+
+def _cell(label: Label) -> Any:
+    """Return what stands for a label in MATLAB."""
+    if isinstance(label, tuple):
+        return _cell_array(label)
+    if isinstance(label, str):
+        return label
+    kinds = {bool: np.bool_, int: np.int64, float: np.float64}
+    if type(label) not in kinds:
+        raise FileFormatError(
+            f"the label {label!r:.80} cannot be written: labels in files are text or numbers"
+        )
+    try:
+        return np.array([[label]], dtype=kinds[type(label)])
+    except OverflowError:
+        raise FileFormatError(f"a .mat file has no room for the label {label}: {OTHER_FORMATS}") from None
+
+
+def _save(variables: dict[str, Any]) -> bytes:
+    from scipy.io import savemat
+
+    stream = io.BytesIO()
+    try:
+        savemat(stream, variables, oned_as="column")
+    except UnicodeEncodeError as cause:
+        raise FileFormatError(f"a label cannot be written as UTF-8: {cause}") from None
+    except Exception as cause:  # 4 GiB are the most of one variable
+        raise FileFormatError(f"this cannot be written as a .mat file: {cause}") from None
+    return stream.getvalue()
+
+
+def _describe_variables(source: Source) -> dict[str, MatVariable]:
+    """Return the variables of a file by name, of which only the heads are read."""
+    if source.content.startswith((b"MATLAB 7.3", b"\x89HDF")):
+        raise source.refuse(f"is a file of MATLAB 7.3 (HDF5), which is not read: save it with -v7, {_SAVE}")
+    try:
+        listed = read_variables(source.content)
+    except (ValueError, struct.error) as cause:
+        raise source.refuse(f"is not a whole file of MATLAB (-v7 or -v6): {cause}") from None
+    contents = {variable.name: variable for variable in listed}
+    if any(variable.kind in OBJECT_CLASSES for variable in listed):
+        raise source.refuse(
+            "holds an object of MATLAB, such as a table or a string array, which is not read: save the "
+            f"matrix, and labels as cellstr(...), {_SAVE}"
+        )
+    if len(contents) < len(listed):
+        raise source.refuse("has a variable twice: save it again")
+    return contents
+
+
+def _load(variable: MatVariable, source: Source) -> Any:
+    """Return what a variable holds."""
+    try:
+        return variable.value(LARGEST_FILE)
+    except (ValueError, struct.error) as cause:
+        raise source.refuse(f"its variable {variable.name} is damaged or not read: {cause}") from None
+
+
+def _labels(value: Any, side: str, source: Source) -> tuple[Label, ...]:
+    """Return the labels in a variable: a row or column of cells or numbers, or rows of characters."""
+    if isinstance(value, MatText):
+        padded = len(value.rows) > 1  # MATLAB fills rows of characters up with spaces
+        return tuple(text.rstrip(" ") if padded else text for text in value.rows)
+    if len(value.shape) == 2 and 1 in value.shape and not np.iscomplexobj(value):
+        parts = value.parts if isinstance(value, MatCells) else value.ravel()
+        return tuple(_label(part, side, source) for part in parts)
+    raise source.refuse(
+        f"its variable {side} is no row or column of labels: give a cell array of text and numbers, such as "
+        f"{side} = {{'low'; 'high'}}"
+    )
+
+
+def _label(part: Any, side: str, source: Source) -> Label:
+    """Return the label in a cell."""
+    if isinstance(part, MatText) and len(part.rows) == 1:
+        return part.rows[0]
+    if isinstance(part, MatCells):
+        return tuple(_label(inner, side, source) for inner in part.parts)
+    if isinstance(part, np.ndarray | np.generic) and part.size == 1 and not np.iscomplexobj(part):
+        label: Label = part.item()
+        return label
+    raise source.refuse(f"its variable {side} has a cell that is neither one text nor one number")

@@ -1,0 +1,103 @@
+"""What a file of a matrix holds, what it is read from, and the checks that all formats share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, Label, few, said
+from pmlopt.errors import FileFormatError
+
+OTHER_FORMATS = "save as .json or .npz, which keep all labels"
+
+
+@dataclass(frozen=True)
+class MatrixFile:
+    """What a mechanism file holds: the matrix, the labels of its rows and columns, and metadata.
+
+    Labels that nobody gave are `Positions`, as in a `Mechanism`.
+    """
+
+    matrix: FloatArray
+    inputs: tuple[Label, ...]
+    outputs: tuple[Label, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Source:
+    """The bytes of a file that is read, and what of it is meant.
+
+    Attributes:
+        path: of the file, for messages.
+        content: all of its bytes.
+        stochastic: whether the rows are laws, by which a missing header is noticed.
+        name: of the variable or sheet to read, where a file holds several; None where it was not named.
+    """
+
+    path: str | os.PathLike[str]
+    content: bytes
+    stochastic: bool = True
+    name: str | None = None
+
+    def choose(self, names: Sequence[str], kind: str, default: str | None = None) -> str:
+        """Return which of several parts of the file is read, and raise where that is not clear.
+
+        Args:
+            names: of the parts that may be meant.
+            kind: what a part is called.
+            default: what is read of several where none was named.
+        """
+        if self.name is not None:
+            if self.name not in names:
+                raise FileFormatError(
+                    f"{self.path}: has no {kind} {self.name!r} that is read; it has {said(names)}"
+                )
+            return self.name
+        if default in names:
+            return str(default)
+        if len(names) != 1:
+            raise FileFormatError(
+                f"{self.path}: has {len(names)} {kind}s that may be the matrix, {said(names, 12)}: name one, "
+                f"such as Mechanism.load(path, name={names[0]!r}), or keep only one in the file"
+            )
+        return names[0]
+
+    def refuse(self, what: str) -> FileFormatError:
+        """Return the error that the file is not read, with its path."""
+        return FileFormatError(f"{self.path}: {what}")
+
+
+def real_matrix(array: Any, source: Source, what: str = "the array") -> FloatArray:
+    """Return an array as a matrix of doubles, and raise where that would lose anything.
+
+    Raises:
+        FileFormatError: it has no two dimensions, or its entries are no real numbers that doubles hold.
+    """
+    found = np.asarray(array)
+    kind = found.dtype
+    if kind.kind not in "iuf" or kind.itemsize > 8:
+        described = {"c": "complex numbers", "b": "truth values", "O": "objects of Python or cells"}
+        entries = described.get(kind.kind, f"entries of the type {str(kind)[:60]}")
+        raise source.refuse(f"{what} has {entries}, and a matrix of real numbers (doubles) is needed")
+    if found.ndim != 2:
+        raise source.refuse(
+            f"{what} has {found.ndim} dimension(s), and a matrix has two, a row for each input and a column "
+            "for each output: reshape it"
+        )
+    matrix = found.astype(np.float64)
+    if kind.kind in "iu" and not np.array_equal(matrix.astype(kind), found):
+        raise source.refuse(f"{what} has whole numbers beyond 2^53, which doubles do not hold")
+    return np.ascontiguousarray(matrix)
+
+
+def check_kept(labels: tuple[Label, ...], back: tuple[Label, ...], format_name: str) -> None:
+    """Raise where labels would not come back from a format as they are, by value and kind."""
+    if repr(labels) != repr(back):
+        raise FileFormatError(
+            f"{format_name} would give the labels {few(labels)} back as {few(back)}: {OTHER_FORMATS}"
+        )

@@ -1,0 +1,180 @@
+"""Matrices in Parquet: a column for each output, after one of the inputs.
+
+Names of columns are text. The label of an output is kept in the metadata of its field, too, and so goes with
+the column wherever Arrow takes it.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import Label, check_json_labels, few, labels_from_text, name_outputs
+from pmlopt.core.files import LARGEST_FILE
+from pmlopt.core.matrices.matrix_file import OTHER_FORMATS, MatrixFile, Source, check_kept, real_matrix
+from pmlopt.core.matrix_layout import check_layout
+from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.errors import FileFormatError
+
+INPUT_COLUMN = "input"
+"""The name of the column of inputs, with lines before it where an output has that name."""
+LABEL, LABELS = b"pmlopt.label", b"pmlopt.labels"
+"""Keys in the metadata of a field: the label of an output in JSON; that the inputs are JSON, each."""
+
+
+def encode_parquet(stored: MatrixFile) -> bytes:
+    """Encode a matrix as a table of Parquet."""
+    import pyarrow
+    import pyarrow.parquet
+
+    outputs = name_outputs(stored.inputs, stored.outputs)
+    check_json_labels((*stored.inputs, *outputs))
+    names = [str(label) for label in outputs]
+    if len(set(names)) < len(names):
+        raise FileFormatError(f"two of the outputs {few(outputs)} are one name of a column: {OTHER_FORMATS}")
+    first = INPUT_COLUMN
+    while first in names:
+        first = f"_{first}"
+    try:
+        inputs = _input_field(stored.inputs, first)
+        fields = [
+            pyarrow.field(name, pyarrow.float64(), nullable=False, metadata={LABEL: json.dumps(label)})
+            for name, label in zip(names, outputs, strict=True)
+        ]
+        columns = [inputs[1], *(pyarrow.array(column) for column in stored.matrix.T)]
+        table = pyarrow.table(columns, schema=pyarrow.schema([inputs[0], *fields]))
+        stream = io.BytesIO()
+        pyarrow.parquet.write_table(table, stream)
+    except (UnicodeEncodeError, pyarrow.ArrowInvalid) as cause:
+        raise FileFormatError(f"a label cannot be written to Parquet: {cause}") from None
+    return stream.getvalue()
+
+
+def decode_parquet(source: Source) -> MatrixFile:
+    """Read a matrix of Parquet, the inputs in its first column, or in the index that pandas wrote."""
+    table = _read_table(source)
+    place = _index_column(table, source)
+    labels = _input_labels(table.field(place), table.column(place), source)
+    rest = table.remove_column(place)
+    if rest.num_columns == 0 or rest.num_rows == 0:
+        raise source.refuse("has no output column or no row: the first column holds the inputs")
+    matrix = np.column_stack(
+        [
+            _numbers(rest.column(k), f"the column {rest.field(k).name!r}", source)
+            for k in range(rest.num_columns)
+        ]
+    )
+    outputs = _output_labels(list(rest.schema))
+    if source.stochastic and all(isinstance(label, float) for label in labels):
+        check_layout([["", *rest.column_names], *_texts(labels, matrix)], source.path)
+    for side in (labels, outputs):
+        warn_of_near_labels(side, source.path)
+    return MatrixFile(matrix, labels, outputs)
+
+
+def _input_field(labels: tuple[Label, ...], name: str) -> tuple[Any, Any]:
+    """Return the field and the array of the inputs: of one type of Arrow, else as JSON."""
+    import pyarrow
+
+    types = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
+    kinds = {type(label) for label in labels}
+    kind = types.get(kinds.pop()) if len(kinds) == 1 else None
+    if kind == types[int] and any(not -(2**63) <= label < 2**63 for label in labels):  # type: ignore[operator]
+        kind = None
+    if kind is not None:
+        return pyarrow.field(name, kind, nullable=False), pyarrow.array(labels, kind)
+    texts = [json.dumps(label) for label in labels]
+    check_kept(labels, tuple(_from_json(text) for text in texts), "Parquet")
+    field = pyarrow.field(name, types[str], nullable=False, metadata={LABELS: "json"})
+    return field, pyarrow.array(texts, types[str])
+
+
+def _read_table(source: Source) -> Any:
+    """Read the table whose size in memory the file states."""
+    import pyarrow
+    import pyarrow.parquet
+
+    try:
+        file = pyarrow.parquet.ParquetFile(io.BytesIO(source.content))
+        cells = file.metadata.num_rows * file.metadata.num_columns
+        if cells * 8 > LARGEST_FILE:
+            raise source.refuse(f"has {cells} cells, more than fit into {LARGEST_FILE} bytes")
+        return file.read()
+    except (pyarrow.ArrowException, OSError, ValueError) as cause:
+        if isinstance(cause, FileFormatError):
+            raise
+        raise source.refuse(f"is not a whole Parquet file: {cause}") from None
+
+
+def _index_column(table: Any, source: Source) -> int:
+    """Return the place of the inputs: the index where pandas wrote one, else the first column."""
+    try:
+        index = (table.schema.pandas_metadata or {}).get("index_columns", [])
+    except ValueError:
+        index = []
+    named = [name for name in index if isinstance(name, str)]
+    if len(named) > 1:
+        raise source.refuse(f"has an index of {len(named)} columns: make it one")
+    if not named:
+        return 0
+    return int(table.schema.get_field_index(named[0]))
+
+
+def _input_labels(field: Any, column: Any, source: Source) -> tuple[Label, ...]:
+    """Return the labels in the column of inputs."""
+    values = column.to_pylist()
+    if None in values:
+        raise source.refuse(f"the input in row {values.index(None) + 1} is missing")
+    if (field.metadata or {}).get(LABELS) != b"json":
+        return tuple(values)
+    try:
+        return tuple(_from_json(value) for value in values)
+    except (ValueError, TypeError):
+        raise source.refuse(f"its column {field.name!r} should hold labels in JSON, and does not") from None
+
+
+def _output_labels(fields: list[Any]) -> tuple[Label, ...]:
+    """Return the labels of the columns; where none is kept beside them, what their names read like."""
+    kept = [_kept_label(field) for field in fields]
+    if all(one is None for one in kept):
+        return labels_from_text([field.name for field in fields])
+    return tuple(field.name if one is None else one for one, field in zip(kept, fields, strict=True))
+
+
+def _kept_label(field: Any) -> Label | None:
+    """Return the label that is kept with a field; None where the field has been renamed, or has none."""
+    text = (field.metadata or {}).get(LABEL)
+    try:
+        label = None if text is None else _from_json(text.decode())
+    except ValueError:
+        return None
+    return label if str(label) == field.name else None
+
+
+def _from_json(text: str) -> Label:
+    """Return a label from JSON, in which a tuple is a list."""
+    label: Label = _tupled(json.loads(text))
+    return label
+
+
+def _tupled(value: Any) -> Any:
+    return tuple(map(_tupled, value)) if isinstance(value, list) else value
+
+
+def _numbers(column: Any, what: str, source: Source) -> Any:
+    """Return the numbers of a column as doubles."""
+    if column.null_count:
+        raise source.refuse(f"{what} has a missing entry")
+    try:
+        array = column.to_numpy()
+    except (ValueError, NotImplementedError):
+        array = np.empty(0, dtype=object)
+    return real_matrix(array.reshape(-1, 1), source, what)[:, 0]
+
+
+def _texts(labels: Iterable[Label], matrix: Any) -> list[list[str]]:
+    return [[str(label), *map(repr, row)] for label, row in zip(labels, matrix.tolist(), strict=True)]

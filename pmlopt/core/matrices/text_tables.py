@@ -1,0 +1,46 @@
+"""Matrices in tables of text, CSV and TSV: outputs above, inputs before, and numbers by their repr."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pmlopt.core.arrays import check_csv_labels, labels_from_text, name_outputs
+from pmlopt.core.files import csv_bytes, read_rows
+from pmlopt.core.matrices.matrix_file import MatrixFile, Source
+from pmlopt.core.matrix_layout import check_layout, number_of
+from pmlopt.core.near_labels import warn_of_near_labels
+from pmlopt.errors import FileFormatError
+
+
+def encode_text(stored: MatrixFile, delimiter: str = ",") -> bytes:
+    """Encode a matrix as text with a delimiter between its cells."""
+    outputs = name_outputs(stored.inputs, stored.outputs)
+    check_csv_labels(stored.inputs, outputs)
+    rows = zip(stored.inputs, stored.matrix.tolist(), strict=True)
+    return csv_bytes([["", *outputs], *([label, *map(repr, row)] for label, row in rows)], delimiter)
+
+
+def decode_text(source: Source, delimiter: str = ",") -> MatrixFile:
+    """Read a matrix in text with a header and a column of inputs."""
+    rows = read_rows(source.path, source.content, delimiter)
+    return labelled_matrix(rows, source.path, stochastic=source.stochastic)
+
+
+def labelled_matrix(
+    rows: Sequence[Sequence[str]], path: object, mark: str = ".", *, stochastic: bool = True
+) -> MatrixFile:
+    """The matrix of rows of text, the inputs before it and the outputs above; `mark` is the decimal one."""
+    if len(rows[0]) < 2:
+        raise FileFormatError(f"{path}: has no output column: the first column holds the inputs")
+    if stochastic:
+        check_layout([[cell.replace(mark, ".") for cell in row] for row in rows], path)
+    matrix = [
+        [number_of(cell.replace(mark, "."), f"{path}: row {number}") for cell in row[1:]]
+        for number, row in enumerate(rows[1:], start=2)
+    ]
+    inputs, outputs = (labels_from_text(texts) for texts in ([row[0] for row in rows[1:]], rows[0][1:]))
+    for labels in (inputs, outputs):
+        warn_of_near_labels(labels, path)
+    return MatrixFile(np.array(matrix), inputs, outputs)
