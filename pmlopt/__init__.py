@@ -14,33 +14,35 @@ import lazy_loader
 _attribute, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __version__ = version("pmlopt")
 
-_ROOMS = {
-    "closed_forms": "model.closed_forms",
-    "estimation": "releases.estimation",
-    "measures": "measures",
-    "noise": "releases.noise",
-    "plots": "programs.plots",
-    "privacy": "model.privacy",
-    "programs": "programs",
-    "queries": "model.queries",
-    "symmetry": "data.symmetry",
-    "tables": "data.tables",
-    "uncertainty": "model.uncertainty",
-    "utility": "model.utility",
-}
-"""Where the public subpackages are, such as `pmlopt.noise`."""
+_ROOMS = (
+    "closed_forms",
+    "constraints",
+    "estimation",
+    "measures",
+    "noise",
+    "plots",
+    "privacy",
+    "programs",
+    "queries",
+    "releases",
+    "symmetry",
+    "tables",
+    "uncertainty",
+    "utility",
+)
+"""The public subpackages, such as `pmlopt.noise`."""
 
 
 def __getattr__(name: str) -> Any:
     if name in _ROOMS:
-        return import_module(f"{__name__}.{_ROOMS[name]}")
+        return import_module(f"{__name__}.{name}")
     try:
         return _attribute(name)
     except AttributeError:
         if name.startswith("_"):
             raise
-    from pmlopt.core.guesses import elsewhere
+    from pmlopt.core.aliases import did_you_mean
 
-    rooms = {f"{__name__}.{room}": import_module(f"{__name__}.{place}") for room, place in _ROOMS.items()}
-    hint = elsewhere(name, {**rooms, __name__: sys.modules[__name__]})
+    rooms = {f"{__name__}.{room}": import_module(f"{__name__}.{room}") for room in _ROOMS}
+    hint = did_you_mean(name, {**rooms, __name__: sys.modules[__name__]})
     raise AttributeError(f"{__name__} has no {name!r}{hint}")

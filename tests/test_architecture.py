@@ -45,6 +45,12 @@ def rooms() -> tuple[str, ...]:
     return tuple(re.findall(r"^\| `(\w+)(?:/|\.py)` \|", printed, re.MULTILINE))
 
 
+ALIASES = {
+    path.stem for path in SOURCES if "delegate_to(" in path.read_text("utf-8") and path.parent == PACKAGE
+}
+"""Modules such as `pmlopt.utility`, which pass on the names of a part of a room."""
+
+
 def room_of(path: Path) -> str:
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
 
@@ -66,7 +72,7 @@ def named_modules(tree: ast.AST) -> Iterator[str]:
 
 
 def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
-    assert sorted(rooms()) == sorted({room_of(path) for path in SOURCES} - {"__init__", "__main__"})
+    assert sorted(rooms()) == sorted({room_of(path) for path in SOURCES} - {"__init__", "__main__"} - ALIASES)
     order = {room: place for place, room in enumerate(rooms())}
     found = {
         (str(path.relative_to(PACKAGE)), module)
@@ -76,6 +82,19 @@ def test_the_map_names_every_room_once_and_no_import_runs_up_it() -> None:
         if order.get(module.split(".")[1], -1) > order[room_of(path)]
     }
     assert found == set()
+
+
+def test_short_paths_pass_on_the_names_of_a_room_and_no_room_uses_them() -> None:
+    assert len(ALIASES) == 11
+    for name in sorted(ALIASES):
+        alias = importlib.import_module(f"pmlopt.{name}")
+        stub = (PACKAGE / f"{name}.pyi").read_text("utf-8")
+        place = importlib.import_module(stub.split()[1])
+        assert alias is getattr(pmlopt, name)
+        assert set(alias.__all__) <= set(dir(alias))
+        assert all(getattr(alias, one) is getattr(place, one) for one in alias.__all__)
+    used = {module.split(".")[1] for tree in trees().values() for module in named_modules(tree)}
+    assert used & ALIASES == set()
 
 
 def test_imports_are_read_from_every_form() -> None:

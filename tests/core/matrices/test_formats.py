@@ -380,7 +380,7 @@ def workbook(**sheets: Any) -> Any:
     return book
 
 
-GOOD = [[None, "a", "b"], ["x", 0.5, 0.5], ["y", 0.25, 0.75]]
+GOOD: list[list[Any]] = [[None, "a", "b"], ["x", 0.5, 0.5], ["y", 0.25, 0.75]]
 
 
 @needs_excel
@@ -426,7 +426,7 @@ def test_foreign_sheets_are_refused_with_the_cell(tmp_path: Path, rows: Any, mes
 def test_a_date_is_no_label_and_blank_cells_at_the_end_are_left_out(tmp_path: Path) -> None:
     from datetime import date
 
-    rows: list[list[Any]] = GOOD
+    rows = GOOD
     path = tmp_path / "m.xlsx"
     workbook(sheet=[[None, date(2020, 1, 1), "b"], ["x", 1, 0]]).save(path)
     with pytest.raises(FileFormatError, match="is a date or a time: make its cell text"):

@@ -1,0 +1,5 @@
+"""Closed forms: the names of `pmlopt.model.closed_forms`, by a shorter path."""
+
+from pmlopt.core.aliases import delegate_to
+
+__getattr__, __dir__, __all__ = delegate_to("pmlopt.model.closed_forms")

@@ -1,0 +1,1 @@
+from pmlopt.model.closed_forms import *

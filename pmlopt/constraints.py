@@ -1,0 +1,5 @@
+"""Constraints on a mechanism: the names of `pmlopt.model.constraints`, by a shorter path."""
+
+from pmlopt.core.aliases import delegate_to
+
+__getattr__, __dir__, __all__ = delegate_to("pmlopt.model.constraints")

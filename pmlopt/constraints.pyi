@@ -1,0 +1,1 @@
+from pmlopt.model.constraints import *

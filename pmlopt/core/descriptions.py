@@ -1,0 +1,57 @@
+"""Values in messages: what was given, in a few words without addresses in memory or whole matrices."""
+
+from __future__ import annotations
+
+import reprlib
+from typing import Any
+
+MAX_SHOWN = 80
+"""Characters that a value takes in a message."""
+MAX_ENTRIES = 12
+"""Entries up to which an array is shown."""
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = MAX_SHOWN
+_SHORT.maxlevel = 3
+
+
+def describe_value(value: Any) -> str:
+    """Return what a value is, as a phrase for a message.
+
+    Examples:
+        >>> describe_value("hamming"), describe_value(lambda x: x), describe_value(sorted)
+        ("'hamming'", 'a function without a name', "the function 'sorted'")
+        >>> import numpy as np
+        >>> describe_value(np.eye(50)), describe_value(object()), describe_value([1, 2])
+        ('an array of shape (50, 50)', 'an object of the class object', '[1, 2]')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and hasattr(value, "__array__"):
+        return _describe_array(value, shape)
+    if callable(value) and hasattr(value, "__name__"):
+        name = str(value.__name__)
+        return "a function without a name" if name == "<lambda>" else f"the function {name!r}"
+    try:
+        text = " ".join(_SHORT.repr(value).split())
+    except Exception:  # a class of one's own may raise anything
+        text = " at 0x"
+    if " at 0x" in text or "<lambda>" in text:
+        kind = type(value).__name__
+        article = "an" if kind[0] in "aeiou" else "a"
+        builtin = isinstance(value, list | tuple | dict | set | frozenset)
+        return f"{article} {kind}" if builtin else f"an object of the class {kind}"
+    return text if len(text) <= 2 * MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
+
+
+def _describe_array(value: Any, shape: tuple[Any, ...]) -> str:
+    """Return the kind and shape of an array, a series or a frame; the entries of a small array of numbers."""
+    kind = type(value).__name__
+    numbers = getattr(getattr(value, "dtype", None), "kind", "") in tuple("biuf")
+    if kind in ("ndarray", "generic") and numbers and value.size <= MAX_ENTRIES:
+        return _SHORT.repr(value.tolist())
+    if numbers and shape == ():
+        return str(value)
+    name = "array" if kind in ("ndarray", "MaskedArray") else kind
+    return f"{'an' if name[0].lower() in 'aeiou' else 'a'} {name} of shape {shape}"

@@ -1,0 +1,1 @@
+from pmlopt.releases.noise import *

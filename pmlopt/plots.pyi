@@ -1,0 +1,1 @@
+from pmlopt.programs.plots import *

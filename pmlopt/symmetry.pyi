@@ -1,0 +1,1 @@
+from pmlopt.data.symmetry import *

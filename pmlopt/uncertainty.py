@@ -1,0 +1,5 @@
+"""Sets of priors: the names of `pmlopt.model.uncertainty`, by a shorter path."""
+
+from pmlopt.core.aliases import delegate_to
+
+__getattr__, __dir__, __all__ = delegate_to("pmlopt.model.uncertainty")
