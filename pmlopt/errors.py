@@ -6,11 +6,69 @@ person typed are children of `InputError`, which is a `ValueError` too.
 
 from __future__ import annotations
 
+import re
 from typing import Any
+
+MAX_MESSAGE = 2000
+"""Characters of a message."""
+MAX_WORD = 400
+"""Characters without a space between them, from which on a value is cut."""
+
+_FUNCTION = re.compile(r"<(?:built-in )?function (?:[\w.]|<locals>)*?(<lambda>|\w+)(?: at 0x[0-9a-fA-F]+)?>")
+_OBJECT = re.compile(r"<(?:[\w.]|<locals>)*?(\w+) object at 0x[0-9a-fA-F]+>")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]*")
+_CELL = r"(?:nan|inf|[\s\d.,eE+\-()\[\]])"
+_NUMBERS = re.compile(rf"[\[(]{{2,}}{_CELL}{{80,}}|\[{_CELL}{{160,}}")
+_ARRAY = re.compile(
+    rf"array\([\[(]+(?:{_CELL}{{40,}}(?:shape=\([\d, ]+\))?(?:, dtype=\w+)?\)?|[\d.]*\.\.\.[^:]{{0,20}}?\)+)"
+)
+_LONG = re.compile(rf"(\S{{60}})\S{{{MAX_WORD - 60},}}")
 
 
 class PmloptError(Exception):
-    """Base of every error that pmlopt raises on purpose."""
+    """Base of every error that pmlopt raises on purpose.
+
+    Whatever value a message quotes, it has no address in memory, no nameless function and no whole matrix.
+
+    Examples:
+        >>> print(InputError(f"the bound is {object()}, not {[[0.25] * 9] * 9}: give a number"))
+        the bound is an object of the class object, not a matrix or list of numbers: give a number
+    """
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*(readable(one) if isinstance(one, str) else one for one in arguments))
+
+
+def readable(message: str) -> str:
+    """Return a message with the values that it quotes in few words.
+
+    Examples:
+        >>> readable("give a number, not <function f.<locals>.<lambda> at 0x7f00>")
+        'give a number, not a function without a name'
+        >>> len(readable("x" * 9999)) < 100
+        True
+    """
+
+    def named(found: re.Match[str]) -> str:
+        return "a function without a name" if found[1] == "<lambda>" else f"the function {found[1]!r}"
+
+    text = _OBJECT.sub(r"an object of the class \1", _FUNCTION.sub(named, message))
+    text = _ADDRESS.sub("", text).replace("<lambda>", "lambda")
+    text = _NUMBERS.sub(_numbers, _ARRAY.sub(_numbers, text))
+    text = _LONG.sub(lambda found: f"{found[1]}...{_tail(found[0])}", text)
+    if len(text) <= MAX_MESSAGE:
+        return text
+    return f"{text[: MAX_MESSAGE * 2 // 3]} ... {text[-MAX_MESSAGE // 4 :]}"
+
+
+def _numbers(found: re.Match[str]) -> str:
+    """Return what stands for a long row of numbers."""
+    return f"a matrix or list of numbers{_tail(found[0])}"
+
+
+def _tail(text: str) -> str:
+    """Return the punctuation at the end of a value, which is that of the sentence."""
+    return text[len(text.rstrip(" .,;:-")) :]
 
 
 class InputError(PmloptError, ValueError):

@@ -14,7 +14,7 @@ import click
 
 from pmlopt.cli.options import TARGET, Arg, Opt, command, main
 from pmlopt.cli.printing import say, terminal
-from pmlopt.cli.reading import read_counts, read_distance, read_gains, read_prior
+from pmlopt.cli.reading import known_name, read_counts, read_distance, read_gains, read_prior
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
 from pmlopt.core.frames import Missing
@@ -438,6 +438,11 @@ class Asked(ColumnOptions, AskedSet):
         asked = (self.prior_file, self.counts_file, self.about_file, self.gain_file, distance)
         return [path for path in asked if path is not None]
 
+    def __post_init__(self) -> None:
+        name = self.privacy_name
+        if name != name.lower() or "_" in name or " " in name:
+            object.__setattr__(self, "privacy_name", _known_requirement(name))
+
     @property
     def title(self) -> str:
         """The name of the file that the prior comes from."""
@@ -562,3 +567,10 @@ def _givers() -> dict[str, tuple[str, Gives]]:
         for name, hint in get_type_hints(Asked, include_extras=True).items()
         if isinstance(hint.__metadata__[0], Gives)
     }
+
+
+def _known_requirement(name: str) -> str:
+    """Return the name of a requirement that is given in another case, or by its class."""
+    from pmlopt.model.privacy import Requirement
+
+    return known_name(name, kinds_of(Requirement))

@@ -35,6 +35,7 @@ from pmlopt.cli.printing import check_output, echo_json, print_result, say, stat
 from pmlopt.core import files
 from pmlopt.core.failures import is_out_of_memory, is_worker_lost
 from pmlopt.core.files import output_apart
+from pmlopt.core.guesses import hint
 from pmlopt.core.matrices.formats import check_format
 from pmlopt.errors import (
     InfeasibleError,
@@ -205,11 +206,44 @@ class Command(click.Command):
         return super().parse_args(ctx, args)
 
 
+COMMANDS_MEANT = {
+    "pram": "pmlopt design --constraint invariant, and then pmlopt apply (post-randomization)",
+    "post-randomization": "pmlopt design --constraint invariant, and then pmlopt apply",
+    "randomize": "pmlopt apply MECHANISM DATA",
+    "sample": "pmlopt apply MECHANISM DATA",
+    "perturb": "pmlopt apply MECHANISM DATA",
+    "decode": "pmlopt estimate MECHANISM",
+    "unbias": "pmlopt estimate MECHANISM",
+    "optimize": "pmlopt design, or pmlopt solve PROBLEM",
+    "optimise": "pmlopt design, or pmlopt solve PROBLEM",
+    "leakage": "pmlopt audit MECHANISM",
+    "level": "pmlopt audit MECHANISM",
+    "budget": "pmlopt ledger",
+    "ptable": "pmlopt noise-table",
+    "export": "pmlopt design ... -o FILE, whose ending names the format",
+    "convert": "pmlopt design ... -o FILE, whose ending names the format",
+    "list": "pmlopt problems",
+}
+"""What to type for names of commands that there are not."""
+
+
 class Commands(Command, click.Group):
     """The commands, with the same exit codes before one of them begins, as while options are read."""
 
     command_class = Command
     group_class = type
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that the arguments name, and hint at what was meant by another name."""
+        name = args[0] if args else ""
+        if name and not name.startswith("-") and self.get_command(ctx, name) is None:
+            meant = COMMANDS_MEANT.get(name.lower())
+            known = f"the commands are {', '.join(self.list_commands(ctx))}"
+            near = f"type {meant}" if meant else hint(name, self.list_commands(ctx), known)
+            ctx.fail(f"No such command {name!r:.80}: {near}")
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Read the options before the command, and print the help."""
@@ -429,6 +463,9 @@ class Solving:
         "Largest certified gap: a share of the utility's range, or nats where a level is sought; 1e-7 where "
         "left out (1e-6 for trade-offs)."
     )] = None  # fmt: skip
+    solver_option: Annotated[tuple[str, ...], Opt(
+        "An option of the solver that --solver names, as key=value; may be given several times."
+    )] = ()  # fmt: skip
     plot: Plot = None
     as_json: Json = False
 
@@ -463,9 +500,6 @@ class Run(Solving):
     isolated: Annotated[bool, Opt(
         "Run each solver in a process of its own: one that hangs is stopped, and the next is tried."
     )] = False  # fmt: skip
-    solver_option: Annotated[tuple[str, ...], Opt(
-        "An option of the solver that --solver names, as key=value; may be given several times."
-    )] = ()  # fmt: skip
     verbose: Annotated[bool, Opt("Print the solver's log.")] = False
     mps: Annotated[Path | None, Opt("Write the LP in the MPS format too.", type=TARGET)] = None
 

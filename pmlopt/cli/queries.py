@@ -29,6 +29,7 @@ from pmlopt.cli.options import (
     command,
     draw_curves,
     main,
+    read_solver_options,
 )  # fmt: skip
 from pmlopt.cli.printing import (
     echo_json,
@@ -304,7 +305,8 @@ def sweep_command(
         with _bar(run.as_json) as progress, workers.executor() as executor:
             table = sweep(
                 builder, {"epsilon": grid}, executor, out=run.output, mechanisms=run.mechanisms,
-                solver=run.solver, tolerance=run.tolerance, time_limit=run.time_limit, progress=progress,
+                solver=run.solver, tolerance=run.tolerance, time_limit=run.time_limit,
+                solver_options=read_solver_options(run.solver_option) or None, progress=progress,
             )  # fmt: skip
     except SweepStoppedError as error:
         say(f"pmlopt: {error}", err=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, cast
 
@@ -12,6 +12,7 @@ from pmlopt.cli.options import Opt
 from pmlopt.cli.printing import say
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, Positions, labels_from_text, same_set
+from pmlopt.core.guesses import hint
 from pmlopt.core.letter_files import read_letters
 from pmlopt.core.matrices.formats import read_matrix
 from pmlopt.core.matrices.matrix_file import MatrixFile
@@ -186,6 +187,22 @@ def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any
     return tuple(known[part] if part in known else labels_from_text([part])[0] for part in parts)
 
 
+def known_name(given: str, kinds: Mapping[str, type]) -> str:
+    """Return the name of a kind that is given in any case, with underscores, or by its class.
+
+    Examples:
+        >>> from pmlopt.core.records import kinds_of
+        >>> from pmlopt.model.privacy import Requirement
+        >>> kinds = kinds_of(Requirement)
+        >>> [known_name(name, kinds) for name in ("PML", "approximate_pml", "MetricPrivacy", "other")]
+        ['pml', 'approximate-pml', 'metric', 'other']
+    """
+    written = {name.lower(): name for name in kinds}
+    classes = {kind.__name__.lower(): name for name, kind in kinds.items()}
+    plain = "-".join(given.lower().replace("_", " ").split())
+    return given if given in kinds else written.get(plain) or classes.get(plain) or given
+
+
 def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     """A constraint by its name, with its number or the CSV file of its labels, such as "variance=2".
 
@@ -199,10 +216,11 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     from pmlopt.core.records import fields_of, kinds_of
     from pmlopt.model.constraints import Constraint, OutcomeLeakage, Strata
 
-    name, _, value = text.partition("=")
+    given, _, value = text.partition("=")
     kinds = kinds_of(Constraint)
+    name = known_name(given, kinds)
     if name not in kinds:
-        raise InputError(f"--constraint {text!r}: known are {', '.join(kinds)}")
+        raise InputError(f"--constraint {text!r}: {hint(name, kinds, 'known are ' + ', '.join(kinds))}")
     needed = [one.name for one in fields_of(kinds[name]) if one.required]
     if not needed or not value:
         if needed or value:

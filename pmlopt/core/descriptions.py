@@ -12,7 +12,7 @@ MAX_ENTRIES = 12
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = MAX_SHOWN
-_SHORT.maxlevel = 3
+_SHORT.maxlevel, _SHORT.maxlist, _SHORT.maxtuple = 3, MAX_ENTRIES, MAX_ENTRIES
 
 
 def describe_value(value: Any) -> str:

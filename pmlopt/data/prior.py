@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, TypeAlias
 
@@ -24,6 +25,7 @@ from pmlopt.core.arrays import (
     subset_of,
     whole,
 )
+from pmlopt.core.descriptions import describe_value
 from pmlopt.core.display import bars, number, pandas, table_html, table_latex
 from pmlopt.core.frames import MISSING_LETTER, Missing, check_missing, is_missing
 from pmlopt.core.guesses import Guessed
@@ -88,15 +90,13 @@ class Prior(Guessed, Record):
         samples: int | None = None,
     ) -> None:
         labels, numbers = _with_labels(probabilities, labels, "the probabilities")
+        _check_not_observations(numbers)
         array = float_array(numbers, 1, "the probabilities", PriorError)
         names = labels_of(labels, len(array), "the prior's labels", PriorError)
         _check_letters(names, array)
         total = math.fsum(array)
         if abs(total - 1) > SUM_TOLERANCE:
-            raise PriorError(
-                f"the probabilities sum to {total:.12g}, not to 1: divide them by their sum, "
-                "or take Prior.from_counts, where they are counts" + _observations_hint(array)
-            )
+            raise PriorError(f"the probabilities sum to {total:.12g}, not to 1: {_sum_hint(names, array)}")
         if samples is not None:
             samples = _count(samples, "the number of samples")
             if samples == 0:
@@ -383,11 +383,29 @@ def counted(
     )
 
 
-def _observations_hint(numbers: FloatArray) -> str:
-    """Return what to take for whole numbers of which some repeat; empty text for others."""
-    whole = bool((numbers == np.rint(numbers)).all())
-    repeat = len(np.unique(numbers)) < len(numbers)
-    return ", or Prior.from_samples, where each is an observation of a person" if whole and repeat else ""
+def _check_not_observations(values: Any) -> None:
+    """Raise for text, truth values, dates and missing values, which are observations and no probabilities."""
+    if isinstance(values, np.ndarray) and values.dtype.kind in "iuf":
+        return
+    kinds = (str, bool, np.bool_, date, np.datetime64)
+    seen = next((value for value in values if isinstance(value, kinds)), None)
+    if seen is not None:
+        raise PriorError(
+            f"the probabilities must be numbers, and {describe_value(seen)} looks like the observation of a "
+            "person: take Prior.from_samples, for a column with one for each person"
+        )
+
+
+def _sum_hint(labels: tuple[Label, ...], numbers: FloatArray) -> str:
+    """Return what to do with numbers that do not sum to one, by what they look like."""
+    if not (numbers == np.rint(numbers)).all() or numbers.min() < 0:
+        return "divide them by their sum, or take Prior.from_counts, where they are counts"
+    counts, samples = "Prior.from_counts, where they are counts", "Prior.from_samples, where each is an "
+    samples += "observation of a person"
+    numbered = isinstance(labels, Positions) or labels == tuple(range(len(labels)))
+    if numbered and len(np.unique(numbers)) < len(numbers):  # a column of codes has no labels, and repeats
+        return f"take {counts}, or {samples}"
+    return f"take {counts}, or divide them by their sum"
 
 
 def _check_are_counts(labels: tuple[Label, ...], counts: tuple[int, ...]) -> None:

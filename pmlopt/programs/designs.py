@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
 from pmlopt.core.arrays import Label, places_of
+from pmlopt.core.descriptions import describe_value
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
@@ -119,11 +120,9 @@ def design(
         (2.0, (4, 2))
     """
     if not isinstance(privacy, Requirement):
-        raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
+        raise PrivacyError(f"the privacy requirement is {describe_value(privacy)}: give one such as PML(0.5)")
     utility = as_utility(utility)
-    if isinstance(constraints, Constraint | str | Mapping) or not isinstance(constraints, Iterable):
-        raise ProgramError(f"the constraints are {constraints!r:.80}: give a list, such as [Invariant()]")
-    constraints = tuple(constraints)
+    constraints = _listed_constraints(constraints)
     listed = not isinstance(prior, Continuous | SymmetricPrior)
     free = isinstance(utility, SubConvex) and all(isinstance(one, OutcomeLeakage) for one in constraints)
     if constraints and not (listed and (free or isinstance(utility, LinearUtility))):
@@ -155,6 +154,23 @@ def design(
         letters = outputs_of(known.labels, None, outputs or known.labels)
         privacy, letters = _within_budgets(known, privacy, letters, constraints)
     return column_design(known, privacy, utility, letters)
+
+
+def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
+    """Return the constraints that are given; raise for what is no list, and for constraints of cvxpy."""
+    single = isinstance(constraints, Constraint | str | Mapping) or not isinstance(constraints, Iterable)
+    listed = (constraints,) if single else tuple(constraints)
+    for one in listed:
+        if type(one).__module__.partition(".")[0] == "cvxpy":
+            raise ProgramError(
+                "a constraint of cvxpy needs the variable of the program that is declared here: write "
+                "program = design(...), then program.with_constraints(name=program.mechanism[0, 0] <= 0.5)"
+            )
+    if single:
+        raise ProgramError(
+            f"the constraints are {describe_value(constraints)}: give a list, such as [Invariant()]"
+        )
+    return listed
 
 
 def _within_budgets(

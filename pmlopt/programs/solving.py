@@ -324,9 +324,15 @@ def check_name(name: object) -> None:
         raise SolverUnavailableError(f"the solver {name!r} is not installed; there are: {', '.join(names)}")
 
 
-def check_options(time_limit: float | None, tolerance: float | None) -> None:
-    """Raise an InputError for a limit or a tolerance that is not positive."""
-    options_of(time_limit, 1.0 if tolerance is None else tolerance)
+def check_options(
+    time_limit: float | None,
+    tolerance: float | None,
+    solver: str = "auto",
+    solver_options: Mapping[str, Any] | None = None,
+) -> None:
+    """Raise an InputError for a limit or a tolerance that is not positive, or options of no one solver."""
+    options = options_of(time_limit, 1.0 if tolerance is None else tolerance, solver_options)
+    _check_takes_options((), solver, options)
 
 
 def _check_takes_options(methods: Sequence[Method[Any, Any, Any]], solver: object, options: Options) -> None:

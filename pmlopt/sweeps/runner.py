@@ -129,6 +129,7 @@ def sweep(
     solver: str = "auto",
     tolerance: float | None = None,
     time_limit: float | None = None,
+    solver_options: Mapping[str, Any] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Sweep:
     """Solve many related problems, and keep what is finished on disk.
@@ -153,6 +154,7 @@ def sweep(
         solver: for each point, by its name.
         tolerance: the same.
         time_limit: seconds for each solver and point.
+        solver_options: options of the solver that `solver` names, as `pmlopt.solve` takes them.
         progress: called with how many points are finished, and how many there are.
 
     Raises:
@@ -173,7 +175,9 @@ def sweep(
         ['optimal', 'optimal', 'optimal']
     """
     points = points_of(grid, builder)
-    options = {"solver": solver, "tolerance": tolerance, "time_limit": time_limit}
+    options: dict[str, Any] = {"solver": solver, "tolerance": tolerance, "time_limit": time_limit}
+    if solver_options:
+        options["solver_options"] = solver_options
     _check(builder, executor, options)
     folder, journal = None if mechanisms is None else Path(mechanisms), None
     if folder is not None:
@@ -303,8 +307,10 @@ def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
         raise SweepError(
             f"the executor is {executor!r:.60}: give one with `submit`, as concurrent.futures has"
         )
-    check_options(options["time_limit"], options["tolerance"])
     check_name(options["solver"])
+    check_options(
+        options["time_limit"], options["tolerance"], options["solver"], options.get("solver_options")
+    )
 
 
 def _identity(
@@ -312,10 +318,13 @@ def _identity(
 ) -> dict[str, Any]:
     """What a journal must agree with, by name."""
     place = None if folder is None else os.path.relpath(folder, Path(out).parent)
+    own = options.get("solver_options")
+    named = {} if own is None else {"solver_options": {name: repr(own[name]) for name in sorted(own)}}
     return {
         "pmlopt": __version__,
         "builder": name_of(builder),
         **options,
+        **named,
         "mechanisms": place,
         "names": list(points[0]),
         "grid": [[text_of(value) for value in point.values()] for point in points],

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, IntArray
+from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import is_missing
 from pmlopt.data.tables.arrow_text import check_text
 from pmlopt.data.tables.streams import CsvForm
@@ -27,7 +28,9 @@ def column_place(names: Sequence[str], column: str, where: object) -> int:
     """
     found = [place for place, name in enumerate(names) if name == column]
     if len(found) != 1:
-        raise InputError(f"{where}: has {len(found)} columns named {column!r}; it has {list(names)}")
+        raise InputError(
+            f"{where}: has {len(found)} columns named {column!r}; it has {describe_value(list(names))}"
+        )
     return found[0]
 
 

@@ -5,12 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from pmlopt.core.descriptions import describe_value
+from pmlopt.core.frames import opened
 from pmlopt.core.guesses import hint
 from pmlopt.core.records import fields_of, kinds_of
 from pmlopt.errors import UtilityError
 from pmlopt.model.utility.estimation_error import WORKLOADS, EstimationError
 from pmlopt.model.utility.linear import LOSSES, ExpectedGain, ExpectedLoss, Utility, match
 from pmlopt.model.utility.subconvex import SubConvex
+
+ABBREVIATIONS = {
+    "mi": "mutual-information",
+    "information": "mutual-information",
+    "tv": "total-variation",
+    "chi2": "chi-square",
+    "chi-squared": "chi-square",
+    "0-1": "hamming",
+    "zero-one": "hamming",
+    "l1": "absolute",
+    "l2": "squared",
+    "mse": "squared",
+    "bayes-vulnerability": "guessing-probability",
+    "accuracy": "match",
+}
+"""Other names of utilities, in lower case; the names of gains and losses are those of the expected one."""
 
 UtilityLike: TypeAlias = Utility | str | Callable[[Any, Any], float]
 
@@ -30,7 +48,8 @@ def as_utility(given: UtilityLike) -> Utility:
     """The utility that is given: itself, by its name, or a loss as a function d(x, y) of two labels.
 
     The names are those of losses ("hamming"), of the gain "match", of informations ("mutual-information"),
-    and "estimation-error", after which a colon and a workload may stand.
+    and "estimation-error", after which a colon and a workload may stand. They are read in any case, with
+    hyphens, spaces or underscores, and so are `ABBREVIATIONS` such as "MI".
 
     Raises:
         UtilityError: the name is not known, with the nearest that is; or a matrix or a class is given.
@@ -52,13 +71,28 @@ def as_utility(given: UtilityLike) -> Utility:
         raise UtilityError(f"the utility is the class {given.__name__}: call it, {given.__name__}(...)")
     if callable(given):
         return ExpectedLoss(given)
+    if _is_table(given):
+        raise UtilityError(
+            f"the utility is a bare matrix, {describe_value(given)}, of which nobody knows whether more is "
+            "better: write ExpectedGain(matrix) for gains, or ExpectedLoss(matrix) for losses"
+        )
     raise UtilityError(
-        f"the utility is {given!r:.80}: give ExpectedGain(...) or ExpectedLoss(...) of a matrix or a "
-        'function, a sub-convex one such as MutualInformation(), or a name such as "hamming"'
+        f"the utility is {describe_value(given)}: give ExpectedGain(...) or ExpectedLoss(...) of a matrix or "
+        'a function, a sub-convex one such as MutualInformation(), or a name such as "hamming"'
     )
 
 
-def _named(name: str) -> Utility:
+def _is_table(given: Any) -> bool:
+    """Return whether rows of numbers are given: an array, a frame, or a list or mapping of rows."""
+    if hasattr(given, "__array__") or opened(given) is not None:
+        return True
+    rows = list(given.values()) if isinstance(given, dict) else given
+    return isinstance(rows, list | tuple) and all(isinstance(row, list | tuple | dict) for row in rows)
+
+
+def _named(given: str) -> Utility:
+    name = "-".join(given.lower().replace("_", " ").split()) if given.isascii() else given
+    name = ABBREVIATIONS.get(name, name)
     kind, _, workload = name.partition(":")
     if kind == EstimationError.kind:
         return EstimationError(workload or None)
@@ -72,4 +106,4 @@ def _named(name: str) -> Utility:
     names = [*LOSSES, match.__name__, *known, EstimationError.kind]
     names += [f"{EstimationError.kind}:{workload}" for workload in WORKLOADS]
     near = hint(name, names, f"use {', '.join(names)}, or a matrix")
-    raise UtilityError(f"the utility {name!r} is not known: {near}")
+    raise UtilityError(f"the utility {given!r:.80} is not known: {near}")

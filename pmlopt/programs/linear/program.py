@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pmlopt.core.arrays import BoolArray, FloatArray, Label, rounding_of
+from pmlopt.core.descriptions import describe_value
 from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.data.prior import Prior
@@ -268,7 +269,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         stated = dict(self.stated)
         for one in constraints:
             if not isinstance(one, Constraint):
-                raise ProgramError(f"{one!r} is no constraint such as pmlopt.constraints.Invariant()")
+                raise ProgramError(f"{describe_value(one)} is no constraint such as constraints.Invariant()")
             if one.name in stated:
                 raise ProgramError(f"there are two constraints {one.name!r}: one of each kind can be kept")
             rows, offset = one.rows(self.prior, self.outputs)
@@ -327,7 +328,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
                 raise ProgramError(f"the program has a constraint {name!r} already: choose another name")
             if not isinstance(constraint, cp.Constraint) or isinstance(constraint, cp.FiniteSet):
                 raise ProgramError(
-                    f"{name!r} is {constraint!r}, not a cvxpy constraint: write, for example, "
+                    f"{name!r} is {describe_value(constraint)}, not a cvxpy constraint: write, for example, "
                     "program.mechanism[0, 1] == 0"
                 )
             empty = [parameter for parameter in constraint.parameters() if parameter.value is None]
