@@ -48,7 +48,7 @@ SKIPPED = {"explore", "release", "check", "load", "sweep"}
 def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
     """The public functions and classes of pmlopt and of its parts."""
     seen = set()
-    parts = [pmlopt, *(getattr(pmlopt, name) for name in pmlopt._ROOMS)]
+    parts = [pmlopt, *(getattr(pmlopt, name) for name in vars(pmlopt)["_ROOMS"])]
     for part in parts:
         for name in getattr(part, "__all__", ()):
             found = getattr(part, name)

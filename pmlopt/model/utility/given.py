@@ -74,7 +74,7 @@ def as_utility(given: UtilityLike) -> Utility:
     if _is_table(given):
         raise UtilityError(
             f"the utility is a bare matrix, {describe_value(given)}, of which nobody knows whether more is "
-            "better: write ExpectedGain(matrix) for gains, or ExpectedLoss(matrix) for losses"
+            "better: write ExpectedGain(...) of a matrix of gains, or ExpectedLoss(...) of a matrix of losses"
         )
     raise UtilityError(
         f"the utility is {describe_value(given)}: give ExpectedGain(...) or ExpectedLoss(...) of a matrix or "
