@@ -1,4 +1,4 @@
-"""The steps of the searches for columns, against trying every neighbour, and the cones against the columns."""
+"""The steps of the searches for columns, against trying each neighbour, and cones against the columns."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_step_between_bounds_is_the_best_column_or_the_best_edge(seed: int) ->
     form, pi = problem(seed)
     box = Box(0.5, 1.8)
     search = BoxSearch(P, box)
-    listed = [column for column in _extreme(P, box)]
+    listed = _extreme(P, box)
     for column in listed[:: max(1, len(listed) // 6)]:
         slopes = 2 * column @ form - pi
         sloped = search._filled(slopes[None])[0]
@@ -131,7 +131,7 @@ KINDS: dict[str, tuple[Callable[[FloatArray], Requirement], Callable[[FloatArray
 @pytest.mark.parametrize("uniform", [True, False])
 @pytest.mark.parametrize("kind", list(KINDS))
 def test_the_columns_are_those_of_the_cone(kind: str, uniform: bool) -> None:
-    """Those that keep the requirement by its definition; the extreme ones have forms that are not negative."""
+    """Those that keep the requirement by its definition; at the extreme ones no form is negative."""
     p = np.full(5, 0.2) if uniform else P
     privacy, keeps = KINDS[kind][0](p), KINDS[kind][1]
     cones = column_cones(p, privacy.columns(Prior(p)))
@@ -179,7 +179,7 @@ def test_weights_combine_the_forms_one_by_one() -> None:
 
 @pytest.mark.parametrize("size", [4, 41])
 def test_the_sets_to_start_from(size: int) -> None:
-    """Of few letters all intervals; of many the rotations of sets whose spectrum is flatter than by chance."""
+    """Of few letters all intervals; of many the rotations of sets of a flatter spectrum than chance has."""
     sets = sets_to_start(size, 0.4)
     assert sets.any(axis=1).all()
     assert not sets.all(axis=1).any()

@@ -84,7 +84,7 @@ def test_the_bound_of_a_cell_and_its_derivatives_are_those_of_the_formula(part: 
     start = np.repeat(relaxation.first()[1], 2, axis=0)
     state = cell_relaxation._Cells(relaxation, corners, start + random.uniform(0, 0.3, start.shape))
     everything = np.ones(2, dtype=bool)
-    found, majorant, bound, law = state.scattered(everything)
+    found, majorant, bound, _ = state.scattered(everything)
     for at in range(2):
         rho = found[at, found.shape[1] - relaxation.free :]
         value = by_hand(relaxation, majorant[at], found[at, 0], rho)

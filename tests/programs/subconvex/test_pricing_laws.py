@@ -1,4 +1,4 @@
-"""The parts of pricing by themselves: kinds of columns, tangents, ellipsoids and cells, by their definitions."""
+"""The parts of pricing one by one: kinds of columns, tangents, ellipsoids and cells, by definition."""
 
 from __future__ import annotations
 
@@ -225,7 +225,7 @@ def cones() -> list[Cone]:
 
 @pytest.mark.parametrize("place", range(2))
 def test_multipliers_come_to_the_linear_program_of_a_point(place: int) -> None:
-    """On a cell of one point the least bound over the multipliers is what the best relaxed column is worth."""
+    """On a cell of one point the least bound over the multipliers is what a relaxed column is worth."""
     kernel, rho = Kernel(P, MutualInformation().phi), 0.1 * np.random.default_rng(0).normal(size=5)
     top, ratio = 1.5, 0.5
     for split in splits(cones()[place]):

@@ -40,7 +40,7 @@ def least_over_ball(v: FloatArray, half: float = 0.15) -> float:
 
 
 def least_over_box(v: FloatArray) -> float:
-    """The least mean of v over laws between LOWER and LOWER + WIDTH: what is left goes to the least entries."""
+    """The least mean of v over laws in LOWER and WIDTH more: what is left goes to the least entries."""
     rest, law = 1 - LOWER.sum(), LOWER.copy()
     for x in np.argsort(v):
         more = min(rest, WIDTH[x])
@@ -59,7 +59,8 @@ BLOCKS: dict[str, tuple[Block | None, Callable[[FloatArray], float]]] = {
     "ratio": (ratio_block(KEEP), lambda v: v.min() - KEEP * v.max()),
     "mean": (mean_block(LAW, 0.85), lambda v: LAW @ v - 0.85 * v.max()),
     "mean with ends": (
-        mean_block(0.8 * LAW, KEEP, 0.3, 0.1), lambda v: 0.8 * LAW @ v + 0.3 * v.min() - (0.1 + KEEP) * v.max()
+        mean_block(0.8 * LAW, KEEP, 0.3, 0.1),
+        lambda v: 0.8 * LAW @ v + 0.3 * v.min() - (0.1 + KEEP) * v.max(),
     ),
     "ends without a mean": (
         mean_block(0 * LAW, 0.2, 1.1, 0.3), lambda v: 1.1 * v.min() - (0.2 + 0.3) * v.max()

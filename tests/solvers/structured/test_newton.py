@@ -27,6 +27,7 @@ from pmlopt.solvers.structured.newton import (
 from pmlopt.solvers.structured.points import Point, centre, narrowed_point, widened_point
 
 ALL_KINDS = (*KINDS, *WIDE)
+FEW_KINDS = ("pml", "ball", "box", *WIDE)
 
 
 def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> Task:
@@ -123,7 +124,7 @@ def at_point(newton: Newton, point: Point) -> Newton:
 
 
 @pytest.mark.parametrize("order", [Newton, NewtonByOutputs])
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", FEW_KINDS)
 def test_a_whole_step_solves_the_equations_to_first_order(
     kind: str, order: type[Newton], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,7 +140,12 @@ def test_a_whole_step_solves_the_equations_to_first_order(
     for want in (None, some):
         step = newton.step(None if want is None else {name: part.copy() for name, part in want.items()})
         whole = at_point(newton, point.moved(step, 1.0, 1.0))
-        for missed in (whole.rows, whole.means, whole.stationary_u, *([whole.stationary_r] if newton.hinge else ())):
+        for missed in (
+            whole.rows,
+            whole.means,
+            whole.stationary_u,
+            *([whole.stationary_r] if newton.hinge else ()),
+        ):
             assert np.abs(missed).max(initial=0.0) < 1e-8
         kept = True if task.allowed is None else task.allowed
         assert np.abs(whole.stationary * kept).max() < 1e-8
@@ -151,14 +157,17 @@ def test_a_whole_step_solves_the_equations_to_first_order(
             assert change * inside == pytest.approx(wanted * inside, abs=1e-9)
         lengths = point.lengths(step)
         assert point.moved(step, *lengths).gap == pytest.approx(point.gap_after(step, *lengths), rel=1e-9)
-        for length, moves, parts in ((lengths[0], step.slacks, point.slacks), (lengths[1], step.duals, point.duals)):
+        for length, moves, parts in (
+            (lengths[0], step.slacks, point.slacks),
+            (lengths[1], step.duals, point.duals),
+        ):
             least = min(float((parts[name] + length * moves[name]).min()) for name in parts)
             longer = min(float((parts[name] + 1.01 * length * moves[name]).min()) for name in parts)
             assert least >= -1e-12
             assert length == 1.0 or longer < 1e-12
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", FEW_KINDS)
 def test_the_centre_has_the_distances_that_its_slacks_stand_for(kind: str) -> None:
     task = task_at(kind, np.random.default_rng(9), 5, 3)
     point, block = centre(task), task.block
@@ -174,15 +183,11 @@ def test_the_centre_has_the_distances_that_its_slacks_stand_for(kind: str) -> No
     worth = task.reduced(point.rows, point.means) + (point.duals["below"] if block.capped else 0.0)
     size = point.duals["above"] - worth
     assert (size[there] > -1e-12).all()  # each entry's cost is met, the more by what the hinge takes
-    newton = Newton(task, point)
-    assert newton.stationary[there] == pytest.approx(
-        (size - (block.hinge.sign * point.duals["cut"] if block.hinge is not None else 0.0))[there]
-        - (0.0 if block.capped else 0.0),
-        abs=1e-9,
-    )
+    taken = 0.0 if block.hinge is None else block.hinge.sign * point.duals["cut"]
+    assert Newton(task, point).stationary[there] == pytest.approx((size - taken)[there], abs=1e-9)
 
 
-@pytest.mark.parametrize("kind", ALL_KINDS)
+@pytest.mark.parametrize("kind", FEW_KINDS)
 def test_a_point_in_single_precision_has_slacks_that_fit_again(kind: str) -> None:
     task = task_at(kind, np.random.default_rng(9), 5, 3)
     point = centre(task)
@@ -197,7 +202,9 @@ def test_a_point_in_single_precision_has_slacks_that_fit_again(kind: str) -> Non
         )
     if block.hinge is not None:
         over = block.hinge.sign * (found.mechanism - block.hinge.at.T @ found.scalars)
-        assert (found.slacks["excess"] - found.slacks["cut"])[hinged] == pytest.approx(over[hinged], abs=1e-15)
+        assert (found.slacks["excess"] - found.slacks["cut"])[hinged] == pytest.approx(
+            over[hinged], abs=1e-15
+        )
     for name, part in point.slacks.items():
         assert found.slacks[name] == pytest.approx(part, abs=1e-5)
 
