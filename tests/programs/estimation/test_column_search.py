@@ -14,6 +14,7 @@ from pmlopt import LDP, LIP, PML, ConvexHull, L1Ball, Prior
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.uncertainty.columns import Box, Staircase
 from pmlopt.programs.estimation import columns as module
+from pmlopt.programs.estimation.column_generation import _drawn
 from pmlopt.programs.estimation.columns import (
     BoxSearch,
     ProgramSearch,
@@ -178,8 +179,9 @@ def test_weights_combine_the_forms_one_by_one() -> None:
 
 
 @pytest.mark.parametrize("size", [4, 41])
-def test_the_sets_to_start_from(size: int) -> None:
+def test_the_sets_to_start_from(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of few letters all intervals; of many the rotations of sets of a flatter spectrum than chance has."""
+    monkeypatch.setattr(module, "SWAPS", 600)
     sets = sets_to_start(size, 0.4)
     assert sets.any(axis=1).all()
     assert not sets.all(axis=1).any()
@@ -200,3 +202,15 @@ def test_the_sets_to_start_from(size: int) -> None:
     drawn = np.array([np.roll(base, turn) for base in chance[:4] for turn in range(41)])
     by_chance = (np.abs(np.fft.rfft(drawn, axis=1)[:, 1:]) ** 2).sum(axis=0)
     assert np.ptp(spectrum) < 0.5 * np.ptp(by_chance)
+
+
+def test_some_columns_are_drawn_with_the_constant_and_of_full_rank() -> None:
+    random = np.random.default_rng(0)
+    columns = np.hstack([np.ones((4, 1)), random.uniform(0.5, 1.5, (4, 30))])
+    drawn = _drawn(columns, 6)
+    assert drawn.shape == (4, 6)
+    assert drawn[:, 0].tolist() == [1.0] * 4
+    places = [int(np.flatnonzero((columns == column[:, None]).all(axis=0))[0]) for column in drawn.T]
+    assert places == sorted(set(places))  # each once, in their order
+    columns[:, 2:] = columns[:, [1]]  # two directions: no more columns have a larger rank
+    assert _drawn(columns, 6) is columns

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from oracles.designs import FloatArray, linear_program
 
+from pmlopt import PML, Prior, design
 from pmlopt.core.arrays import BoolArray
 from pmlopt.model.uncertainty import L1Ball, MinimumMass
 from pmlopt.model.uncertainty.columns import Box, Cone, Staircase
@@ -159,7 +160,7 @@ class Flat(Pricer):
 @pytest.mark.parametrize("seed", range(4))
 def test_a_bound_over_a_ball_is_above_each_plateau_whatever_would_be_enough(seed: int) -> None:
     kernel, cone = Kernel(P, MutualInformation().phi), Cone(L1Ball(P, 0.6), KEEP)
-    rho = 0.2 * seed * np.random.default_rng(seed).normal(size=5)
+    rho = 0.2 * seed * np.random.default_rng(seed).normal(size=5) + (seed % 2)
     flat = [inside for inside in sets_of(5) if inside @ P >= KEEP + 0.3]
     others = max(-math.log(inside @ P) - float((P * rho) @ inside) / float(inside @ P) for inside in flat)
     kinds = kinds_of("plateaus")
@@ -199,7 +200,7 @@ def test_the_bound_on_plateaus_is_the_largest_of_its_formula(seed: int) -> None:
     """On a fine grid of the share c of the smaller set, by the two inequalities as they are printed."""
     keep, half = 0.5, 0.12
     rho = 0.05 * np.random.default_rng(seed).normal(size=5)
-    others = float(-math.log(keep + half) - rho.mean()) - 0.1 * seed
+    others = float(-math.log(keep + half) - rho.mean()) - 0.4 * seed
     light = half >= P
     mass, total = min(half, float(P[light].sum())), keep + half
     most, rate = -math.log(total) - float(rho.min()), float(rho[light].min())
@@ -333,7 +334,7 @@ def test_halves_neighbours_and_prefixes() -> None:
 # ---------------------------------------------------------------- knapsacks and random sets
 
 
-@pytest.mark.parametrize("distance", [1e-3, 0.05])
+@pytest.mark.parametrize("distance", [1e-3, 0.003, 0.01, 0.02, 0.03, 0.05])
 def test_windows_hold_the_masses_that_a_letter_between_may_have(distance: float) -> None:
     """Of each letter: those at which it takes off no more than the budget, next to empty or next to full."""
     kernel, box = Kernel(P, MutualInformation().phi), Box(0.5, 1.8)
@@ -441,3 +442,23 @@ def test_a_core_has_the_subsets_of_a_mass() -> None:
     assert len(found) == 6
     assert all(0 <= missing <= 12 for missing in sizes)
     assert 2 <= np.mean(sizes) <= 8  # of the core about the share that is wanted of all
+
+
+def test_a_bound_has_its_rounding_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked for is as much below what would be enough, and both ways of bounding add it."""
+    space = design(Prior(P), PML(0.7), MutualInformation()).space
+    rho = 0.1 * np.random.default_rng(0).normal(size=5)
+    base, asked = float(P @ rho), []
+
+    class Seen(Flat):
+        def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+            asked.append(enough)
+            return self.others
+
+    monkeypatch.setattr(type(space), "rounding", lambda self, multipliers: 0.25)
+    monkeypatch.setattr(type(space), "pricer", lambda self: Seen(0.4))
+    monkeypatch.setattr(type(space), "_rough", lambda self, multipliers: 0.7)
+    assert space.bound(rho, math.inf, None) == (pytest.approx(base + 0.7 + 0.25), "relaxed")
+    assert space.bound(rho, 0.5, None) == (pytest.approx(base + 0.4 + 0.25), "flat")
+    assert asked == [pytest.approx(0.5 - base - 0.25)]
+    assert space.bound(rho, 0.5, 0.3) == (pytest.approx(0.3 + 0.25), "flat")
