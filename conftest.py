@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli.hostile import GOOD, write
 from hypothesis import settings
 
 ROOT = Path(__file__).parent
@@ -70,6 +69,8 @@ def draw_few_examples(test: Any) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with good files in it, for commands whose options or other files are bad."""
+    from cli.hostile import GOOD, write  # loads all commands: not for every room
+
     for name, content in GOOD.items():
         write(tmp_path, name, content)
     monkeypatch.chdir(tmp_path)

@@ -72,7 +72,7 @@ class Kinds(ABC):
     count: IntArray | None
 
     def known(self, enough: float) -> FloatArray:
-        """(K,) what no column is worth beyond its cost and `enough`, times D, as far as it is known already."""
+        """(K,) what no column is worth beyond its cost and `enough`, times D, as far as that is known."""
         return np.full(len(self), np.inf)
 
     @abstractmethod

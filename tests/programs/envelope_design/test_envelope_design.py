@@ -131,10 +131,11 @@ def test_a_bound_on_a_box_has_the_rounding_of_its_terms_added(
     """As much as a share of the size of all of them; with no rounding it is the formula, term by term."""
     rng = np.random.default_rng([1255, seed])
     n, m = 4, 3
-    p, gains = rng.dirichlet(np.full(n, 5.0)), rng.normal(size=(n, m))
+    large = np.roll([20.0, 1.0, 1.0], seed)  # no part may count against the others
+    p, gains = rng.dirichlet(np.full(n, 5.0)), large[0] * rng.normal(size=(n, m))
     span = MarginRange.of(Prior(p), 0.5, 0.2)
-    caps, slopes = rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n)
-    rows, thresholds = rng.normal(size=n), rng.normal(size=m)
+    caps, slopes = rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n) * (10.0 if seed == 0 else 1.0)
+    rows, thresholds = large[1] * rng.normal(size=n), large[2] * rng.normal(size=m)
     caps[0] -= 2.0 if seed % 2 else 0.0
     found = []
     for share in (0.0, 0.1):

@@ -145,6 +145,19 @@ def test_tangents_find_the_best_column_and_bound_all(name: str, seed: int) -> No
         assert max(others, narrowed.relaxed(rho, others, 0.0).upper) >= best - 1e-9
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_where_letters_are_dear_the_bound_is_that_of_the_least_mass(seed: int) -> None:
+    """There the worth has no tangent to the left: a steeper line has the letters of the least mass."""
+    kinds = kinds_of("plateaus")
+    rho = 0.3 * np.random.default_rng(seed).normal(size=5) + seed
+    values, _, shares, steeper = KindPricer(kinds, KEEP, 1.0)._relaxed(rho, 0.0)
+    fixed, each = kinds.costs(P * rho)
+    assert shares @ P == pytest.approx(kinds.ends[0])
+    reached = kinds.worth(shares @ P) - fixed - (shares * each).sum(axis=1)
+    assert values == pytest.approx(reached, abs=1e-12)
+    assert (steeper > 0).all()
+
+
 class Flat(Pricer):
     """Knows what the best column is worth that is constant on a set and zero elsewhere."""
 
