@@ -1,7 +1,8 @@
 """Which tests are fast; how tests are shared among workers; a folder of whole files.
 
 `pytest -m fast` is what a developer runs: every test that tests/slow.txt does not list, and those in
-tests/kept.txt: without these, no fast test would come to the formulas that they check. `pytest` runs all.
+tests/kept.txt: without these, no fast test would come to the formulas that they check; where they draw
+examples, they draw few then. `pytest` runs all.
 It stands beside the package, whose doctests are tests, too.
 """
 
@@ -11,9 +12,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from cli.hostile import GOOD, write
+from hypothesis import settings
 
 ROOT = Path(__file__).parent
 SLOW = frozenset((ROOT / "tests" / "slow.txt").read_text("utf-8").split("\n"))
@@ -43,16 +45,32 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` deselects
-def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Mark each test as fast or slow."""
+    only_fast = config.getoption("markexpr") == "fast"
     for item in items:
         names = {item.nodeid, item.nodeid.partition("[")[0], item.nodeid.partition("::")[0]}
         item.add_marker("slow" if names & SLOW and not names & KEPT else "fast")
+        if only_fast and names & KEPT and isinstance(item, pytest.Function):
+            draw_few_examples(item.obj)
+
+
+FEW_EXAMPLES = 4
+"""What a test that is kept among the fast ones draws there, at most."""
+
+
+def draw_few_examples(test: Any) -> None:
+    """Let a test draw few examples, if it draws any: hypothesis has no public way once a test is made."""
+    chosen = getattr(test, "_hypothesis_internal_use_settings", None)
+    if chosen is not None and chosen.max_examples > FEW_EXAMPLES:
+        test._hypothesis_internal_use_settings = settings(chosen, max_examples=FEW_EXAMPLES)
 
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The current folder, with good files in it, for commands whose options or other files are bad."""
+    from cli.hostile import GOOD, write  # loads all commands: not for every room
+
     for name, content in GOOD.items():
         write(tmp_path, name, content)
     monkeypatch.chdir(tmp_path)

@@ -1,11 +1,12 @@
 """Plant errors in methods, one at a time, and see whether the fast tests of their room fail.
 
-    python .ci/planted.py FOLDER [SEED] [COUNT]
+    python .ci/planted.py FOLDER [SEED] [COUNT] [--signs]
 
 Planted are a TypeError at the top of the function of each row of each table of methods, and a flipped sign
 at COUNT places (10) of pmlopt/programs and pmlopt/solvers, drawn by SEED (0). Each is tried in a copy of the
 checkout below FOLDER with the fast tests of its room, until the first fails. A TypeError counts as found only
-where a test fails at its line. At least nine of ten of each kind are to be found.
+where a test fails at its line. At least nine of ten of each kind are to be found. With --signs no
+TypeError is planted.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,25 @@ def _innermost(part: Any) -> Any:
 
 
 def room_of(path: Path) -> list[str]:
-    """Return the tests of the room of a file, with the examples in its docstrings."""
+    """Return the tests of the room of a file: those of mirrored folders, docstrings and direct users.
+
+    Direct users are the files of tests that import the module by its name.
+    """
     inside = path.relative_to("pmlopt").parent
     shared = [f"tests/programs/{name}" for name in SHARED]
     own = [f"tests/{folder}" for folder in (inside, *inside.parents) if folder != Path()]
     own = [folder for folder in own if folder != "tests/programs" and (ROOT / folder).is_dir()]
     linear_too = ["tests/programs/linear"] if inside.parts[0] == "solvers" else []
-    return [str(path), *own, *linear_too, *shared]
+    name = ".".join(path.with_suffix("").parts)
+    users = [place for place, text in test_files().items() if re.search(rf"\b{re.escape(name)}\b", text)]
+    return [str(path), *dict.fromkeys([*own, *linear_too, *shared, *map(str, users)])]
+
+
+@cache
+def test_files() -> dict[Path, str]:
+    """Return the text of each file of tests, by its place in the checkout."""
+    files = sorted((ROOT / "tests").rglob("test_*.py"))
+    return {path.relative_to(ROOT): path.read_text("utf-8") for path in files}
 
 
 def without(path: Path, line: int) -> str:
@@ -189,13 +202,10 @@ def rows() -> dict[tuple[Path, int], str]:
     return found
 
 
-def main(folder: Path, seed: int, count: int) -> bool:
-    """Plant errors of both kinds and print which are found; return whether enough are."""
-    copy_to(folder)
-    enough = True
+def plant_type_errors(folder: Path, checked: set[tuple[str, ...]]) -> bool:
+    """Plant a TypeError in each method and print which are found; return whether enough are."""
     places = rows()
     results: list[bool] = []
-    checked: set[tuple[str, ...]] = set()
     for (path, line), which in places.items():
         check_room(folder, path, checked)
         failed, printed = failed_tests(folder, path, without(path, line))
@@ -204,9 +214,13 @@ def main(folder: Path, seed: int, count: int) -> bool:
             f"{'found' if results[-1] else 'MISSED'}: TypeError in {path}:{line + 1} ({which:.70})",
             flush=True,
         )
-    enough &= sum(results) >= MIN_FOUND * len(results)
     print(f"{sum(results)} of {len(results)} TypeErrors are found at their line")
-    results = []
+    return sum(results) >= MIN_FOUND * len(results)
+
+
+def flip_signs(folder: Path, checked: set[tuple[str, ...]], seed: int, count: int) -> bool:
+    """Flip signs at places drawn by a seed and print which are found; return whether enough are."""
+    results: list[bool] = []
     for path, line, column in random.Random(seed).sample(sorted(signs()), count):
         check_room(folder, path, checked)
         failed, printed = failed_tests(folder, path, flipped(path, line, column))
@@ -214,9 +228,18 @@ def main(folder: Path, seed: int, count: int) -> bool:
         test = next((text for text in printed.splitlines() if text.startswith("FAILED")), "")[:110]
         print(f"{'found' if failed else 'MISSED'}: sign in {path}:{line}:{column} {test}", flush=True)
     print(f"{sum(results)} of {len(results)} flipped signs are found")
-    return enough and sum(results) >= MIN_FOUND * len(results)
+    return sum(results) >= MIN_FOUND * len(results)
+
+
+def main(folder: Path, seed: int, count: int, only_signs: bool) -> bool:
+    """Plant errors in a copy of the checkout; return whether enough of each kind are found."""
+    copy_to(folder)
+    checked: set[tuple[str, ...]] = set()
+    enough = only_signs or plant_type_errors(folder, checked)
+    return flip_signs(folder, checked, seed, count) and enough
 
 
 if __name__ == "__main__":
-    into, seed, count = [*sys.argv[1:], *["0", "10"][len(sys.argv) - 2 :]]
-    sys.exit(not main(Path(into).resolve(), int(seed), int(count)))
+    words = [word for word in sys.argv[1:] if word != "--signs"]
+    into, seed, count = [*words, *["0", "10"][len(words) - 1 :]]
+    sys.exit(not main(Path(into).resolve(), int(seed), int(count), "--signs" in sys.argv))

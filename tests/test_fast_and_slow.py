@@ -8,9 +8,11 @@ import sys
 
 import pytest
 from documents import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from list_slow import HEAVY, seconds, slow
 
-from conftest import KEPT, SLOW
+from conftest import FEW_EXAMPLES, KEPT, SLOW, draw_few_examples
 
 REPORT = """
 ========= slowest durations =========
@@ -52,6 +54,20 @@ def test_what_is_listed_is_there() -> None:
 def test_what_is_kept_fast_would_be_slow() -> None:
     for case in KEPT - {""}:
         assert {case, case.partition("[")[0]} & SLOW, f"{case} is fast: take it off tests/kept.txt"
+
+
+@pytest.mark.parametrize(("count", "drawn"), [(20, FEW_EXAMPLES), (FEW_EXAMPLES - 1, FEW_EXAMPLES - 1)])
+def test_what_is_kept_draws_few_examples(count: int, drawn: int) -> None:
+    seen: list[float] = []
+
+    @settings(max_examples=count, deadline=None, database=None)
+    @given(st.floats(0, 1))
+    def test(number: float) -> None:
+        seen.append(number)
+
+    draw_few_examples(test)
+    test()
+    assert len(seen) == drawn
 
 
 def test_doctests_of_a_module_are_fast_too() -> None:

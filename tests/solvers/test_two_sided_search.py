@@ -50,6 +50,57 @@ def test_the_largest_root_is_found_whatever_the_slopes_and_within_the_bounds(fac
     assert all(0.5 <= number <= 10 for number in family.asked)
 
 
+def test_right_slopes_lead_to_the_root_in_few_programs() -> None:
+    """By tangents, of which each doubles the digits: halving would take 30 programs."""
+    family = Root()
+    search: Search[float, float] = Search(family, [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+    search.run()
+    assert search.programs <= 10
+    for marks, few in (((1.0, 2.0, 3.0, 50.0), 12), ((1.0, 1.2, 1.4, 1.5, 1.7), 14)):
+        marked: Search[float, float] = Search(Root(marks=marks), [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+        marked.run()
+        assert marked.programs <= few
+
+
+def search_at(reached: float, upper: float) -> Search[float, float]:
+    search: Search[float, float] = Search(Root(), [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
+    search.reached, search.upper = reached, upper
+    return search
+
+
+def test_the_next_number_is_near_a_root_that_is_believed() -> None:
+    search = search_at(1.0, 2.0)
+    assert search._middle == pytest.approx(math.sqrt(2))
+    assert [search._within(root) for root in (0.5, 1.5, 7.0)] == [1.0, 1.5, 2.0]
+    assert search._next(1.5, 1.0, 1.0) == pytest.approx(1.5, rel=1e-6)
+    assert search._next(1.5, 1.0, 1.0) > 1.5  # a hair above: there the multipliers prove nearly all
+    assert search._next(1.5, 0.25, 1.0) == pytest.approx(2.0 - 0.25 * 0.5)  # part of the way from the end
+    assert search._next(None, 1.0, 1.0) == search._next(1.5, 1.0, 0.0) == 2.0
+    assert search._next(0.9, 0.5, 1.0) == pytest.approx(2.0 - 0.5 * 1.1)  # a root below what is reached
+    assert search._next(-9.0, 1.0, 1.0) == pytest.approx((2.0 + 9 * 1.0) / 10)  # and not all the way
+    search._idle = 1  # what proved nothing is followed by what is further away from the root
+    assert 1.5 < search._next(1.5, 0.25, 1.0) <= 2.0
+    assert search._next(2.0 * (1 - 1e-14), 1.0, 1.0) < 2.0
+    assert search._next(None, 1.0, 1.0) == pytest.approx(2.0 * (1 - search._hair))
+    search._idle = 2
+    assert search._next(1.5, 1.0, 1.0) == search._middle
+
+
+def test_a_tangent_that_foresaw_what_is_missing_is_trusted() -> None:
+    search = search_at(1.0, 2.0)
+    point = np.array([1.0])
+    assert search._stride(Answer(0.0, 1.0, point, 0.5)) == 1.0
+    assert search._stride(Answer(0.3, 1.0, point, 0.5)) == 0.3
+    search._earlier, search.number = (2.0, Answer(1.0, 1.4, point, 0.5)), 1.5
+    assert search._ahead(Answer(0.3, 1.0, point, 0.4), 1.2) == pytest.approx([
+        max(1e-9, 0.4 + (2.0 - 1.5) / (1.5 - 2.0) * (0.4 - 0.5)),  # to the upper bound
+        max(1e-9, 0.4 + (1.2 - 1.5) / (1.5 - 2.0) * (0.4 - 0.5)),  # to the root
+    ])  # fmt: skip
+    assert search._stride(Answer(0.3, 1.0, point, 0.5)) == 1.0  # 1 - 1.4 * 0.5
+    assert search._stride(Answer(0.31, 1.0, point, 0.5)) == 0.3
+    assert search._stride(Answer(0.29, 1.0, point, 0.5)) == 0.3
+
+
 def test_marks_between_the_bounds_are_asked_first() -> None:
     family = Root(marks=(1.0, 2.0, 3.0, 50.0))
     search: Search[float, float] = Search(family, [(0.5, 0.5)], [0.1], 1e-9, FOREVER)
@@ -83,6 +134,28 @@ def test_no_time_is_an_ending() -> None:
     assert search.run() == TIME
     assert search.programs == 0
     assert (search.reached, search.upper) == (0.5, 10.0)
+
+
+@pytest.mark.parametrize("closed", [False, True])
+def test_a_program_at_a_ratio_is_the_dense_one(closed: bool) -> None:
+    """Its value, its slope by differences, and multipliers that prove it by the dual."""
+    rng = np.random.default_rng(3)
+    p, matrix = rng.dirichlet(np.ones(4)), rng.dirichlet(np.full(5, 0.6), 4)
+    program = envelope(p, matrix, 0.3)
+    programs, none = RatioPrograms(program, 0.3), np.zeros(4, dtype=bool)
+    for ratio in (1.3, 1.8):
+        shut = closed & (matrix.T - ratio * (p @ matrix)[:, None] < 0).all(axis=0)
+        mass, slope, point, lam = programs.solve(ratio, shut if closed else none, FOREVER)
+        assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-9)
+        law = program.law
+        assert float(law @ point.sum(axis=1)) == pytest.approx(mass, abs=1e-9)
+        assert point.sum(axis=1).max() <= 1 + 1e-9
+        gains = program.columns - ratio * law
+        assert ((gains.T * point).sum(axis=0) >= -1e-9).all()
+        worth = np.maximum(0.0, (law + lam[:, None] * gains).max(axis=0)).sum()
+        assert worth == pytest.approx(mass, abs=1e-8) or closed
+        up, down = (most_mass(p, matrix, ratio + step) for step in (1e-5, -1e-5))
+        assert -slope == pytest.approx((up - down) / 2e-5, rel=1e-3, abs=1e-6)
 
 
 def test_a_run_that_reaches_its_iteration_limit_hands_over_to_another_method() -> None:

@@ -138,7 +138,7 @@ class BallPricer(Pricer):
         priced = self.exact.price(rho, most, enough, clock)
         if self.plateaus is not None:
             least = max(enough, priced.upper)
-            plateaus = self.plateaus.narrowed(rho, least, priced.upper)
+            plateaus = self.plateaus.narrowed(rho, priced.upper, priced.upper)
             if priced.best > enough:  # plateaus are gone through once there is nothing else
                 upper = max(priced.upper, plateaus.relaxed(rho, least, 0.0).upper)
                 return Priced(priced.best, upper, priced.columns)
@@ -161,9 +161,8 @@ class BallPricer(Pricer):
 
     def _with_plateaus(self, rho: FloatArray, others: float, enough: float, clock: Clock) -> float:
         if self.plateaus is not None:
-            least = max(enough, others)
-            plateaus = self.plateaus.narrowed(rho, least, others)
-            return max(others, plateaus.bound(rho, least, clock))
+            plateaus = self.plateaus.narrowed(rho, others, others)
+            return max(others, plateaus.bound(rho, max(enough, others), clock))
         upper = math.inf
         if self.information and self.half <= self.keep:
             upper = plateau_bound(self.p, self.keep, self.half, rho, others, enough)

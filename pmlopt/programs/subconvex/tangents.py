@@ -71,8 +71,8 @@ class Kinds(ABC):
     free: BoolArray
     count: IntArray | None
 
-    def known(self) -> FloatArray:
-        """(K,) what no column is worth beyond its cost, times D, as far as it is known already."""
+    def known(self, enough: float) -> FloatArray:
+        """(K,) what no column is worth beyond its cost and `enough`, times D, as far as that is known."""
         return np.full(len(self), np.inf)
 
     @abstractmethod
@@ -189,9 +189,10 @@ class Plateaus(Kinds):
         own: (K,) p(A).
         least: (K,) the least mass of S.
         most: (K,) the largest.
-        limits: (K,) what no column is worth beyond its cost, times D, as far as it is known already.
+        limits: (K,) what no column is worth beyond its cost and `enough`, times D, as far as it is known.
         keep: e^-epsilon.
         half: half of the ball's radius.
+        enough: what the limits leave out of the worth of a column of mean one.
     """
 
     own: FloatArray
@@ -200,6 +201,7 @@ class Plateaus(Kinds):
     limits: FloatArray
     keep: float
     half: float
+    enough: float = 0.0
 
     @classmethod
     def over(cls, p: FloatArray, keep: float, half: float) -> Plateaus | None:
@@ -223,7 +225,7 @@ class Plateaus(Kinds):
         every = {name: getattr(self, name)[chosen] for name in ("free", "own", "least", "most", "limits")}
         return replace(self, **every)
 
-    def narrowed(self, prices: FloatArray, others: float, slack: float) -> Plateaus:
+    def narrowed(self, rho: FloatArray, others: float, enough: float, slack: float) -> Plateaus:
         """Those that may be worth more than they cost, between the masses where they may.
 
         The column that is constant on the union U of A and S is one of the ball, too, with
@@ -236,12 +238,14 @@ class Plateaus(Kinds):
         `half (half - a) - keep (keep + a) s`. (v = 1_U + (s - 1) 1_A)
 
         Args:
-            prices: (N,) what a letter costs.
+            rho: (N,) what a letter costs, as a share of its mass.
             others: what no column without plateau is worth beyond its cost.
+            enough: columns worth no more than this beyond their cost are of no use: it counts as a cost.
             slack: what rounding may hide, for a column of mean one.
         """
         if self.half > self.keep:
             return self
+        prices, others = self.p * (rho + enough), others - enough
         cost = np.where(self.free, 0.0, prices).sum(axis=1)
 
         def slope(mass: FloatArray) -> FloatArray:
@@ -257,10 +261,11 @@ class Plateaus(Kinds):
         right = _crossing(peak, self.most, beyond)
         limits = beyond(peak)
         needed = np.flatnonzero(limits > slack * self.mean(peak))
-        return replace(self, least=left, most=right, limits=limits)[needed]
+        return replace(self, least=left, most=right, limits=limits, enough=enough)[needed]
 
-    def known(self) -> FloatArray:
-        return self.limits
+    def known(self, enough: float) -> FloatArray:
+        change = self.enough - enough  # for each column of mean one, and so D times as much here
+        return self.limits + np.maximum(change * self.mean(self.least), change * self.mean(self.most))
 
     def _top(self, mass: FloatArray) -> FloatArray:
         return np.maximum((self.own + mass - self.half) / self.keep, 1.0)
@@ -337,8 +342,7 @@ class KindPricer(Pricer):
     def narrowed(self, rho: FloatArray, enough: float, others: float) -> KindPricer:
         """The plateaus that may be worth more than `enough`, where no other column is worth over `others`."""
         assert isinstance(self.kinds, Plateaus)
-        prices = self.p * (rho + enough)
-        kinds = self.kinds.narrowed(prices, others - enough, self._rounding(rho))
+        kinds = self.kinds.narrowed(rho, others, enough, self._rounding(rho))
         return KindPricer(kinds, self.keep, self.margins, self.roundings)
 
     def rough(self, rho: FloatArray) -> float:
@@ -347,7 +351,7 @@ class KindPricer(Pricer):
 
     def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
         """The bound from tangents alone, with the relaxed columns that are near to it."""
-        values, sets, shares, _ = self._relaxed(self.p * rho)
+        values, sets, shares, _ = self._relaxed(rho, 0.0)
         least, most = (self.kinds.mean(end) for end in self.kinds.ends)
         worths = values / np.where(values > 0, least, most)
         upper = float(worths.max(initial=-math.inf)) + self._rounding(rho)
@@ -378,7 +382,7 @@ class KindPricer(Pricer):
         rounding = self._rounding(rho)
         enough -= rounding
         costs = self.p * (rho + enough)
-        values, _, shares, extra = self._relaxed(costs)
+        values, _, shares, extra = self._relaxed(rho, enough)
         left, open_ = np.maximum(values, 0.0), np.flatnonzero(values > 0)
         each = max(1, most // max(1, len(open_)))
         best, found = 0.0, [np.empty((len(self.p), 0))]
@@ -412,8 +416,10 @@ class KindPricer(Pricer):
         """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
         return self.price(rho, sys.maxsize, enough, clock).upper
 
-    def _relaxed(self, costs: FloatArray) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
-        """(K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they touch.
+    def _relaxed(
+        self, rho: FloatArray, enough: float
+    ) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
+        """(K,) bounds on `mu(v / D) D` less the cost of v and `enough` D, by kind, and where they touch.
 
         Returns:
             The bounds, (K, N) the sets next to them, (K, N) the shares of letters in the relaxed set, and
@@ -421,7 +427,7 @@ class KindPricer(Pricer):
             least.
         """
         p, kinds = self.p, self.kinds
-        fixed, each = kinds.costs(costs)
+        fixed, each = kinds.costs(p * (rho + enough))
         least, most = kinds.ends
         low, high = least - 1, most
         steeper = np.maximum((each / p).max(axis=1, initial=0.0) - kinds.slope(least), 0.0) + 1
@@ -447,7 +453,7 @@ class KindPricer(Pricer):
         share = np.where(np.abs(span) > 1e-15, wanted / np.where(span == 0, 1, span), 1.0)
         share = np.clip(share, 0.0, 1.0)[:, None]
         shares = share * one + (1 - share) * other
-        bounds = np.minimum(bounds - fixed, kinds.known())
+        bounds = np.minimum(bounds - fixed, kinds.known(enough))
         return bounds, one, shares, steeper * np.maximum(least - middle, 0.0)
 
 

@@ -29,6 +29,7 @@ from pmlopt.measures import envelope_slack
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.envelope.masses import leaking_mass
+from pmlopt.programs.envelope_design import margin_programs
 from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificate
 from pmlopt.programs.envelope_design.margin_programs import MarginRange, gain_bound
 
@@ -121,6 +122,37 @@ def test_a_box_holds_the_mechanisms_of_its_margins(seed: int) -> None:
         rows, thresholds = rng.normal(size=(1, len(p))), rng.normal(size=(1, gains.shape[1]))
         bound = float(gain_bound(span, program.centred, caps, slopes, rows, thresholds)[0])
         assert inside - offset <= bound + 1e-7
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bound_on_a_box_has_the_rounding_of_its_terms_added(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As much as a share of the size of all of them; with no rounding it is the formula, term by term."""
+    rng = np.random.default_rng([1255, seed])
+    n, m = 4, 3
+    large = np.roll([20.0, 1.0, 1.0], seed)  # no part may count against the others
+    p, gains = rng.dirichlet(np.full(n, 5.0)), large[0] * rng.normal(size=(n, m))
+    span = MarginRange.of(Prior(p), 0.5, 0.2)
+    caps, slopes = rng.uniform(0.5, 2.0, n), rng.uniform(0.5, 2.0, n) * (10.0 if seed == 0 else 1.0)
+    rows, thresholds = large[1] * rng.normal(size=n), large[2] * rng.normal(size=m)
+    caps[0] -= 2.0 if seed % 2 else 0.0
+    found = []
+    for share in (0.0, 0.1):
+        monkeypatch.setattr(margin_programs, "rounding_of", lambda terms, size, share=share: share * size)
+        found.append(float(gain_bound(span, gains, caps, slopes, rows, thresholds)))
+    least = max(0.0, *(-caps / slopes))
+    left, above = 0.2 - least, caps + slopes * least
+    over = [[max(0.0, gains[x, y] - rows[x] - thresholds[y]) for y in range(m)] for x in range(n)]
+    bad = max(sum(p[x] * slopes[x] * over[x][y] for x in range(n)) for y in range(m))
+    good = [sum(p[x] * above[x] * over[x][y] for x in range(n)) for y in range(m)]
+    if left < 0:
+        assert found == [-math.inf, -math.inf]
+        return
+    expected = float(p @ rows) + left * bad + max(thresholds[y] + good[y] for y in range(m))
+    assert found[0] == pytest.approx(expected, abs=1e-12)
+    terms = float(p @ np.abs(rows)) + left * bad + float(np.abs(thresholds).max()) + max(good)
+    assert found[1] - found[0] >= 0.1 * terms
 
 
 @pytest.mark.parametrize("seed", range(4))

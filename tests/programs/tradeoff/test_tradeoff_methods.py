@@ -20,7 +20,7 @@ from pmlopt.model.queries import Explicit, ModularSum, Quadratic, Query, Weight,
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
-from pmlopt.programs.tradeoff.grouped_rows import families, searched_rows, within_distortion
+from pmlopt.programs.tradeoff.grouped_rows import apart, families, searched_rows, within_distortion
 from pmlopt.programs.tradeoff.proof import (
     Cut,
     Sense,
@@ -358,3 +358,12 @@ def test_the_penalty_method_keeps_the_time_and_starts_from_a_mechanism() -> None
     again = solve(parity, "penalty", good, time_limit=0.5)
     assert again.warm_started
     assert again.value <= good.value + 0.05  # what an audit cut short proves of it
+
+
+def test_cuts_are_laws_that_differ() -> None:
+    """The largest above the floor first; a law next to one that is chosen already is left out."""
+    first, near, other = np.array([[0.5, 0.5]]), np.array([[0.5, 0.5]]) + 1e-9, np.array([[0.9, 0.1]])
+    joints, values = np.array([other, near, first, other[:, ::-1]]), np.array([0.3, 0.4, 0.5, 0.1])
+    chosen = apart(joints, values, 0.2)
+    assert [law.tolist() for law in chosen] == [first.tolist(), other.tolist()]
+    assert len(apart(joints, values, 0.0)) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 
 import numpy as np
@@ -12,16 +13,21 @@ from oracles.designs import random_prior
 
 from pmlopt import ExpectedGain, Prior, design
 from pmlopt.solvers.structured import interior_point
-from pmlopt.solvers.structured.block_program import Task
+from pmlopt.solvers.structured import newton as newton_module
+from pmlopt.solvers.structured.block_program import Border, Task
 from pmlopt.solvers.structured.interior_point import _iterate, minimise
 from pmlopt.solvers.structured.newton import (
     Newton,
     NewtonByOutputs,
+    cholesky,
     factor_of_squares,
+    forward,
+    solved,
 )
-from pmlopt.solvers.structured.points import Point, centre, widened_point
+from pmlopt.solvers.structured.points import Point, centre, narrowed_point, widened_point
 
 ALL_KINDS = (*KINDS, *WIDE)
+FEW_KINDS = ("pml", "ball", "box", *WIDE)
 
 
 def task_at(kind: str, rng: np.random.Generator, n: int, m: int) -> Task:
@@ -104,3 +110,117 @@ def test_what_single_precision_spoils_is_done_again(monkeypatch: pytest.MonkeyPa
 def test_rows_that_differ_by_many_digits_keep_the_small_ones() -> None:
     rows = np.array([[[1e8], [1e8]], [[0.0], [1e-8]]])  # formed, the square would lose the second
     assert factor_of_squares(rows)[1, 1, 0] == pytest.approx(1e-8, rel=1e-6)
+
+
+# ---------------------------------------------------------------- one step, and one point
+
+
+def at_point(newton: Newton, point: Point) -> Newton:
+    """What is missed of the equations at a point, strictly inside or not."""
+    there = copy(newton)
+    there.at = point
+    there._residuals()
+    return there
+
+
+@pytest.mark.parametrize("order", [Newton, NewtonByOutputs])
+@pytest.mark.parametrize("kind", FEW_KINDS)
+def test_a_whole_step_solves_the_equations_to_first_order(
+    kind: str, order: type[Newton], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The equations are linear but for the products, and refinement could hide a mistake."""
+    monkeypatch.setattr(newton_module, "REFINEMENTS", 0)
+    task = task_at(kind, np.random.default_rng(9), 5, 3)
+    if kind == "pml":
+        task = replace(task, border=Border.of(np.eye(15)[[0, 7]].reshape(2, 5, 3), np.array([0.1, 0.3])))
+    point = _iterate(order(task, centre(task)))[0]
+    newton = order(task, point)
+    rng = np.random.default_rng(1)
+    some = {name: part * rng.uniform(-1, 1, part.shape) for name, part in point.products.items()}
+    for want in (None, some):
+        step = newton.step(None if want is None else {name: part.copy() for name, part in want.items()})
+        whole = at_point(newton, point.moved(step, 1.0, 1.0))
+        for missed in (
+            whole.rows,
+            whole.means,
+            whole.stationary_u,
+            *([whole.stationary_r] if newton.hinge else ()),
+        ):
+            assert np.abs(missed).max(initial=0.0) < 1e-8
+        kept = True if task.allowed is None else task.allowed
+        assert np.abs(whole.stationary * kept).max() < 1e-8
+        for name, slack in point.slacks.items():
+            change = slack * step.duals[name] + point.duals[name] * step.slacks[name]
+            there = {"excess": task.hinged, "cut": task.hinged}.get(name, task.allowed)
+            inside = True if there is None or slack.shape != task.costs.shape else there
+            wanted = -point.products[name] if want is None else want[name]
+            assert change * inside == pytest.approx(wanted * inside, abs=1e-9)
+        lengths = point.lengths(step)
+        assert point.moved(step, *lengths).gap == pytest.approx(point.gap_after(step, *lengths), rel=1e-9)
+        for length, moves, parts in (
+            (lengths[0], step.slacks, point.slacks),
+            (lengths[1], step.duals, point.duals),
+        ):
+            least = min(float((parts[name] + length * moves[name]).min()) for name in parts)
+            longer = min(float((parts[name] + 1.01 * length * moves[name]).min()) for name in parts)
+            assert least >= -1e-12
+            assert length == 1.0 or longer < 1e-12
+
+
+@pytest.mark.parametrize("kind", FEW_KINDS)
+def test_the_centre_has_the_distances_that_its_slacks_stand_for(kind: str) -> None:
+    task = task_at(kind, np.random.default_rng(9), 5, 3)
+    point, block = centre(task), task.block
+    matrix, excess = point.parts(task.allowed, task.hinged)
+    there, hinged = (np.ones((5, 3), bool) if mask is None else mask for mask in (task.allowed, task.hinged))
+    ends = {"above": matrix - block.lower @ point.scalars, "below": block.upper @ point.scalars - matrix}
+    for name in ("above", "below")[: 1 + block.capped]:
+        assert point.slacks[name][there] == pytest.approx(ends[name][there])
+    if block.hinge is not None and excess is not None:
+        over = block.hinge.sign * (matrix - block.hinge.at.T @ point.scalars)
+        assert point.slacks["cut"][hinged] == pytest.approx((excess - over)[hinged])
+    assert all((part > 0).all() for part in (*point.slacks.values(), *point.duals.values()))
+    worth = task.reduced(point.rows, point.means) + (point.duals["below"] if block.capped else 0.0)
+    size = point.duals["above"] - worth
+    assert (size[there] > -1e-12).all()  # each entry's cost is met, the more by what the hinge takes
+    taken = 0.0 if block.hinge is None else block.hinge.sign * point.duals["cut"]
+    assert Newton(task, point).stationary[there] == pytest.approx((size - taken)[there], abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", FEW_KINDS)
+def test_a_point_in_single_precision_has_slacks_that_fit_again(kind: str) -> None:
+    task = task_at(kind, np.random.default_rng(9), 5, 3)
+    point = centre(task)
+    found, block = widened_point(task, narrowed_point(point)), task.block
+    there, hinged = (np.ones((5, 3), bool) if mask is None else mask for mask in (task.allowed, task.hinged))
+    assert found.scalars == pytest.approx(point.scalars, rel=1e-5)
+    assert found.low == pytest.approx(block.lower @ found.scalars, abs=1e-15)
+    if block.capped:
+        width = (block.upper - block.lower) @ found.scalars
+        assert (found.slacks["above"] + found.slacks["below"])[there] == pytest.approx(
+            np.broadcast_to(width, there.shape)[there], abs=1e-15
+        )
+    if block.hinge is not None:
+        over = block.hinge.sign * (found.mechanism - block.hinge.at.T @ found.scalars)
+        assert (found.slacks["excess"] - found.slacks["cut"])[hinged] == pytest.approx(
+            over[hinged], abs=1e-15
+        )
+    for name, part in point.slacks.items():
+        assert found.slacks[name] == pytest.approx(part, abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_small_systems_are_those_of_numpy(size: int) -> None:
+    rng = np.random.default_rng(size)
+    rows, right = rng.normal(size=(5, size, 4)), rng.normal(size=(size, 4))
+    squares = np.einsum("nkm,nlm->klm", rows, rows)
+    factor = cholesky(squares)
+    for place in range(4):
+        expected = np.linalg.cholesky(squares[:, :, place])
+        assert factor[:, :, place] == pytest.approx(expected)
+        assert np.abs(factor_of_squares(rows)[:, :, place]) == pytest.approx(np.abs(expected))
+        assert np.array(forward(factor, list(right)))[:, place] == pytest.approx(
+            np.linalg.solve(expected, right[:, place])
+        )
+        found = solved(factor, right)[:, place]
+        assert squares[:, :, place] @ found == pytest.approx(right[:, place])

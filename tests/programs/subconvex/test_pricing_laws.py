@@ -1,0 +1,477 @@
+"""The parts of pricing one by one: kinds of columns, tangents, ellipsoids and cells, by definition."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from oracles.designs import FloatArray, linear_program
+
+from pmlopt import PML, Prior, design
+from pmlopt.core.arrays import BoolArray
+from pmlopt.model.uncertainty import L1Ball, MinimumMass
+from pmlopt.model.uncertainty.columns import Box, Cone, Staircase
+from pmlopt.model.utility import MutualInformation
+from pmlopt.programs.subconvex import split_pricing
+from pmlopt.programs.subconvex.ball_pricing import BallPricer, plateau_bound
+from pmlopt.programs.subconvex.columns import Batch, Kernel, Priced, Pricer
+from pmlopt.programs.subconvex.relaxations import Knapsack, staircases
+from pmlopt.programs.subconvex.search_pricing import Core, _Letters, filled_up, near_perfect
+from pmlopt.programs.subconvex.split_pricing import Relaxation, SplitPricer, relaxed_column, splits
+from pmlopt.programs.subconvex.tangents import KindPricer, Kinds, LeastMasses, Plateaus
+from pmlopt.solvers.outcome import FOREVER, Clock
+
+P = np.array([0.1, 0.12, 0.18, 0.25, 0.35])
+KEEP = 0.55
+HALF = 0.15
+
+
+def entropy_of(lift: FloatArray, p: FloatArray = P) -> float:
+    """`sum p lam log lam`, what a column tells."""
+    used = lift > 0
+    return float((p[used] * lift[used] * np.log(lift[used])).sum())
+
+
+def sets_of(size: int) -> list[BoolArray]:
+    return [np.array(bits) for bits in itertools.product([False, True], repeat=size)]
+
+
+def kinds_of(name: str) -> Kinds:
+    kinds: Kinds | None = LeastMasses.over(P, 0.08, KEEP)
+    if name == "parts":
+        kinds = LeastMasses.over(P, 0.2, 0.7)
+    if name == "plateaus":
+        kinds = Plateaus.over(P, KEEP, 0.3)
+    assert kinds is not None
+    return kinds
+
+
+def allowed_sets(kinds: Kinds, place: int) -> list[BoolArray]:
+    """The sets that a kind may have."""
+    found = []
+    for inside in sets_of(len(P)):
+        if (inside & ~kinds.free[place]).any():
+            continue
+        if kinds.count is not None and inside.sum() != kinds.count[place]:
+            continue
+        if isinstance(kinds, Plateaus) and not kinds.least[place] <= inside @ P <= kinds.most[place]:
+            continue
+        found.append(inside)
+    return found
+
+
+def lacking(name: str, lift: FloatArray) -> float:
+    """By how much a column breaks the requirement over its set of priors."""
+    if name == "plateaus":  # over an l1 ball around p, which reaches past the simplex
+        distance = np.eye(5)
+        least = linear_program(
+            np.concatenate([lift, np.zeros(5)]),
+            A_ub=np.block([
+                [distance, -distance], [-distance, -distance], [np.zeros((1, 5)), np.ones((1, 5))],
+            ]),
+            b_ub=np.concatenate([P, -P, [2 * 0.3]]),
+            A_eq=np.concatenate([np.ones((1, 5)), np.zeros((1, 5))], axis=1), b_eq=[1.0],
+        )  # fmt: skip
+        return KEEP * lift.max() - float(least.fun)
+    mass, keep = (0.2, 0.7) if name == "parts" else (0.08, KEEP)
+    return keep * lift.max() - (mass * lift.sum() + (1 - 5 * mass) * lift.min())
+
+
+@pytest.mark.parametrize("name", ["least mass", "parts", "plateaus"])
+def test_kinds_of_columns_are_what_they_say(name: str) -> None:
+    kinds, random = kinds_of(name), np.random.default_rng(0)
+    prices = random.normal(size=5)
+    least, most = kinds.ends
+    fixed, each = kinds.costs(prices)
+    seen = 0
+    for place in range(len(kinds)):
+        one = kinds[np.array([place])]
+        allowed = allowed_sets(kinds, place)
+        if kinds.count is not None:
+            masses = [inside @ P for inside in allowed]
+            assert (least[place], most[place]) == pytest.approx((min(masses), max(masses)))
+        for inside in allowed[:4]:
+            seen += 1
+            mass = np.array([inside @ P])
+            lift = one.columns(inside[None].astype(float))[:, 0]
+            assert P @ lift == pytest.approx(1.0)
+            assert lacking(name, lift) <= 1e-9
+            mean = float(one.mean(mass)[0])
+            if name != "plateaus":
+                assert mean * lift.max() == pytest.approx(1.0)
+            elif inside.any():
+                assert mean * lift[inside] == pytest.approx(np.ones(inside.sum()))
+            assert float(one.worth(mass)[0]) == pytest.approx(mean * entropy_of(lift), abs=1e-12)
+            up, down = (float(one.worth(mass + step)[0]) for step in (1e-6, -1e-6))
+            assert float(one.slope(mass)[0]) == pytest.approx((up - down) / 2e-6, abs=1e-6)
+            paid = fixed[place] + each[place][inside].sum()
+            assert paid == pytest.approx(mean * float(prices @ lift))
+    assert seen > 5
+
+
+@pytest.mark.parametrize("name", ["least mass", "parts", "plateaus"])
+@pytest.mark.parametrize("seed", range(3))
+def test_tangents_find_the_best_column_and_bound_all(name: str, seed: int) -> None:
+    kinds = kinds_of(name)
+    pricer = KindPricer(kinds, KEEP, 1.0, 4.0)
+    rho = (0.0, 0.2, 0.6)[seed] * np.random.default_rng(seed).normal(size=5)
+    values = []
+    for place in range(len(kinds)):
+        one = kinds[np.array([place])]
+        columns = (one.columns(inside[None].astype(float))[:, 0] for inside in allowed_sets(kinds, place))
+        values += [entropy_of(lift) - float((P * rho) @ lift) for lift in columns]
+    best = max(values)
+    relaxed = pricer.relaxed(rho, 0.0, 0.0)
+    assert relaxed.upper >= best - 1e-12
+    assert P @ relaxed.lifts == pytest.approx(np.ones(relaxed.lifts.shape[1]))
+    priced = pricer.price(rho, 10, best - 0.01)
+    assert priced.best == pytest.approx(best, abs=1e-9)
+    assert priced.upper == pytest.approx(best, abs=1e-9)
+    [found] = priced.columns
+    told = [entropy_of(lift) - float((P * rho) @ lift) for lift in found.lifts(P).T]
+    assert max(told) == pytest.approx(best, abs=1e-9)
+    assert min(told) > best - 0.01 - 1e-9
+    assert pricer.price(rho, 1, -math.inf).best == pytest.approx(best, abs=1e-9)
+    if isinstance(kinds, Plateaus):  # what is left holds the best, where it is worth more than flat columns
+        flat = [inside for inside in sets_of(5) if inside @ P >= KEEP + 0.3]
+        others = max(-math.log(inside @ P) - float((P * rho) @ inside) / float(inside @ P) for inside in flat)
+        narrowed = pricer.narrowed(rho, others, others)
+        assert len(narrowed.kinds) <= len(kinds)
+        expected = best if best > others else -math.inf
+        assert narrowed.price(rho, 10, others).best == pytest.approx(expected, abs=1e-9)
+        assert max(others, narrowed.bound(rho, others)) >= best - 1e-9  # whatever the multipliers are
+        assert max(others, narrowed.relaxed(rho, others, 0.0).upper) >= best - 1e-9
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_where_letters_are_dear_the_bound_is_that_of_the_least_mass(seed: int) -> None:
+    """There the worth has no tangent to the left: a steeper line has the letters of the least mass."""
+    kinds = kinds_of("plateaus")
+    rho = 0.3 * np.random.default_rng(seed).normal(size=5) + seed
+    values, _, shares, steeper = KindPricer(kinds, KEEP, 1.0)._relaxed(rho, 0.0)
+    fixed, each = kinds.costs(P * rho)
+    assert shares @ P == pytest.approx(kinds.ends[0])
+    reached = kinds.worth(shares @ P) - fixed - (shares * each).sum(axis=1)
+    assert values == pytest.approx(reached, abs=1e-12)
+    assert (steeper > 0).all()
+
+
+class Flat(Pricer):
+    """Knows what the best column is worth that is constant on a set and zero elsewhere."""
+
+    name = "flat"
+
+    def __init__(self, others: float) -> None:
+        self.others = others
+
+    def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
+        return Priced(self.others, self.others, [])
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_bound_over_a_ball_is_above_each_plateau_whatever_would_be_enough(seed: int) -> None:
+    kernel, cone = Kernel(P, MutualInformation().phi), Cone(L1Ball(P, 0.6), KEEP)
+    rho = 0.2 * seed * np.random.default_rng(seed).normal(size=5) + (seed % 2)
+    flat = [inside for inside in sets_of(5) if inside @ P >= KEEP + 0.3]
+    others = max(-math.log(inside @ P) - float((P * rho) @ inside) / float(inside @ P) for inside in flat)
+    kinds = kinds_of("plateaus")
+    best = -math.inf
+    for place in range(len(kinds)):
+        one = kinds[np.array([place])]
+        for inside in allowed_sets(kinds, place):
+            lift = one.columns(inside[None].astype(float))[:, 0]
+            best = max(best, entropy_of(lift) - float((P * rho) @ lift))
+    pricer = BallPricer(Flat(others), SplitPricer(kernel, cone, splits(cone)), math.inf, True)
+    assert best > others + 1e-4
+    for enough in (-math.inf, others - 0.1, others, (others + best) / 2, best + 0.1):
+        assert best - 1e-9 <= pricer.bound(rho, enough) <= max(best, enough) + 1e-9
+        priced = pricer.price(rho, 5, enough)
+        assert priced.upper >= best - 1e-9
+        assert others - 1e-9 <= priced.best <= best + 1e-9
+
+
+def test_relaxed_columns_share_a_letter_where_the_tangent_touches() -> None:
+    """The bound of a kind is reached by its relaxed column, but for the gap between both of its sets."""
+    kinds = LeastMasses.over(P, 0.08, KEEP)
+    pricer = KindPricer(kinds, KEEP, 1.0)
+    rho = 0.1 * np.random.default_rng(3).normal(size=5)
+    values, sets, shares, _ = pricer._relaxed(rho, 0.0)
+    assert (shares >= 0).all()
+    assert (shares <= 1).all()
+    fixed, each = kinds.costs(P * rho)
+    mass = shares @ P
+    reached = kinds.worth(mass) - fixed - (shares * each).sum(axis=1)
+    assert values == pytest.approx(reached, abs=1e-9)
+    assert shares.sum(axis=1) == pytest.approx(kinds.count)
+    assert sets.sum(axis=1) == pytest.approx(kinds.count)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_bound_on_plateaus_is_the_largest_of_its_formula(seed: int) -> None:
+    """On a fine grid of the share c of the smaller set, by the two inequalities as they are printed."""
+    keep, half = 0.5, 0.12
+    rho = 0.05 * np.random.default_rng(seed).normal(size=5)
+    others = float(-math.log(keep + half) - rho.mean()) - 0.4 * seed
+    light = half >= P
+    mass, total = min(half, float(P[light].sum())), keep + half
+    most, rate = -math.log(total) - float(rho.min()), float(rho[light].min())
+    values = [others]
+    for c in np.linspace(1e-6, mass / (mass + keep) * (1 - 1e-6), 4000):
+        inside = 1 - keep * c / (mass * (1 - c))
+        other = min(others, most + math.log(inside)) if inside > 0 else -math.inf
+        # A is at least as tall as its mass asks for, and as B asks for that is worth no more than the others
+        tall = max(c / mass, (1 - c) * max(0.0, 1 - math.exp(min(others - most, 0.0))) / keep)
+        top = min((1 - c + tall * half) / total, 1 / keep)
+        values.append((1 - c) * other + c * (c + math.log(top) - rate))
+    assert plateau_bound(P, keep, half, rho, others, -math.inf) == pytest.approx(max(values), abs=1e-4)
+    assert plateau_bound(P, keep, 0.05, rho, others, -math.inf) == others  # no letter is as light
+    assert plateau_bound(P, 0.9, half, rho, others, -math.inf) == others  # no set is as large
+
+
+# ---------------------------------------------------------------- relaxed columns of a split
+
+
+def cones() -> list[Cone]:
+    return [Cone(MinimumMass(5, 0.08), KEEP), Cone(L1Ball(P, 0.3), KEEP)]
+
+
+@pytest.mark.parametrize("place", range(2))
+def test_multipliers_come_to_the_linear_program_of_a_point(place: int) -> None:
+    """On a cell of one point the least bound over the multipliers is what a relaxed column is worth."""
+    kernel, rho = Kernel(P, MutualInformation().phi), 0.1 * np.random.default_rng(0).normal(size=5)
+    top, ratio = 1.5, 0.5
+    for split in splits(cones()[place]):
+        found = relaxed_column(kernel, split, rho, top, top * ratio)
+        if found is None:
+            continue
+        column, worth = found
+        assert P @ column == pytest.approx(1.0)
+        assert column.max() <= top + 1e-7
+        relaxation = Relaxation(kernel, split, rho)
+        cell = np.array([[top, top, ratio, ratio]])
+        start = np.zeros((1, relaxation.dimension))
+        [bound], dual = relaxation.bounds(cell, start, np.array([4.0]), 150, -math.inf)
+        least = worth - float((P * rho) @ column)
+        assert least - 1e-9 <= bound <= least + 1e-5
+        # the slopes are those of the bound
+        corners = np.array([[[top, top * ratio]]])
+        dual = dual + np.random.default_rng(1).uniform(0.1, 0.2, dual.shape)
+        values, worths, points = relaxation.evaluated(corners, dual)
+        [slope] = relaxation.slopes(corners, worths, points, np.array([0]))
+        for direction, unit in zip(slope, np.eye(relaxation.dimension), strict=True):
+            moved = relaxation.evaluated(corners, dual + 1e-6 * unit)[0] - values
+            assert float(moved[0, 0]) / 1e-6 == pytest.approx(direction, abs=1e-5)
+
+
+@pytest.mark.parametrize("size", [2, 3])
+def test_a_cut_keeps_the_part_of_the_ellipsoid_that_may_hold_the_optimum(size: int) -> None:
+    random = np.random.default_rng(size)
+    root = random.normal(size=(size, size))
+    shape, centre = root @ root.T, random.normal(size=size)
+    slope = random.normal(size=size)
+    for depth in (0.0, 0.2 * math.sqrt(slope @ shape @ slope)):
+        (moved, new), going = split_pricing._cut(centre[None], shape[None], slope[None], np.array([depth]))
+        assert going.all()
+        assert np.linalg.det(new[0]) < np.linalg.det(shape) * (1 - 1e-3)
+        directions = random.normal(size=(200, size))
+        edge = centre + directions / np.linalg.norm(directions, axis=1)[:, None] @ np.linalg.cholesky(shape).T
+        kept = edge[(edge - centre) @ slope <= -depth]
+        away = kept - moved[0]
+        assert ((away @ np.linalg.inv(new[0])) * away).sum(axis=1).max() <= 1 + 1e-9
+
+
+def test_cells_close_in_on_the_best_relaxed_column(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From above, and within the digits of what a grid of points reaches."""
+    monkeypatch.setattr(split_pricing, "FIRST_CELLS_PER_SIDE", 3)
+    kernel, rho = Kernel(P, MutualInformation().phi), 0.1 * np.random.default_rng(4).normal(size=5)
+    cone = cones()[0]
+    largest = float(split_pricing.ChordBound(kernel, cone).caps.max())
+    [split] = splits(cone)
+    cells = split_pricing._Cells(kernel, split, rho, largest)
+    bound = cells.search(-math.inf, 0.05)
+    grid = []
+    for top, ratio in itertools.product(np.linspace(1.0, largest, 7), (0.0, 0.5, 1.0)):
+        found = relaxed_column(kernel, split, rho, float(top), float(top * ratio))
+        if found is not None:
+            grid.append(found[1] - float((P * rho) @ found[0]))
+    assert max(grid) - 1e-9 <= bound <= max(grid) + 0.1
+    peaks = cells.peaks(3)
+    assert all(1.0 <= top <= largest * (1 + 1e-9) and 0 <= mid <= top for top, mid in peaks)
+    assert all(abs(a - c) + abs(b - d) > 1e-3 for (a, b), (c, d) in itertools.combinations(peaks, 2))
+
+
+def test_the_largest_entries_and_the_chords_bound_every_column() -> None:
+    """The caps are those of linear programs; the closed bound is above each listed column, and not far."""
+    kernel = Kernel(P, MutualInformation().phi)
+    for cone in cones():
+        listed = cone.extreme(P, 10**5)
+        assert listed is not None
+        chords = split_pricing.ChordBound(kernel, cone)
+        assert chords.caps == pytest.approx(listed.max(axis=1), rel=1e-7)
+        for seed in range(3):
+            rho = 0.2 * np.random.default_rng(seed).normal(size=5)
+            best = max(entropy_of(lift) - float((P * rho) @ lift) for lift in listed.T)
+            assert best - 1e-9 <= chords.upper(rho) <= best + 0.3
+        assert chords.upper(chords.slopes) <= chords.upper(chords.slopes + 0.01 * np.array([1, -1, 1, -1, 1]))
+
+
+def test_halves_neighbours_and_prefixes() -> None:
+    cells = np.array([[1.0, 2.0, 0.0, 0.1], [1.0, 1.1, 0.2, 0.8]])
+    assert split_pricing._halved(cells) == pytest.approx(
+        np.array([[1.0, 1.5, 0.0, 0.1], [1.0, 1.1, 0.2, 0.5], [1.5, 2.0, 0.0, 0.1], [1.0, 1.1, 0.5, 0.8]])
+    )
+    assert split_pricing._corners(cells)[0] == pytest.approx(
+        np.array([[1.0, 0.0], [2.0, 0.0], [1.0, 0.1], [2.0, 0.2]])
+    )
+    state = np.array([2, 1, 0])
+    inner, outer = split_pricing._neighbours(np.array([3.0, 1.0, 0.0]))
+    found = {tuple(row) for row in (2 * inner + outer).tolist()}
+    moved = {
+        tuple(np.where(np.arange(3) == at, value, state).tolist()) for at in range(3) for value in range(3)
+    } - {tuple(state.tolist())}
+    swapped = {(1, 2, 0), (0, 1, 2), (2, 0, 1)}
+    assert found == moved | swapped
+    inner, outer = split_pricing._prefixes(np.array([2, 0, 1]))
+    pairs = {
+        (frozenset(np.flatnonzero(a)), frozenset(np.flatnonzero(b)))
+        for a, b in zip(inner, outer, strict=True)
+    }
+    order = [2, 0, 1]
+    assert pairs == {
+        (frozenset(order[:i]), frozenset(order[i:j])) for i, j in itertools.combinations(range(4), 2)
+    }
+
+
+# ---------------------------------------------------------------- knapsacks and random sets
+
+
+@pytest.mark.parametrize("distance", [1e-3, 0.003, 0.01, 0.02, 0.03, 0.05])
+def test_windows_hold_the_masses_that_a_letter_between_may_have(distance: float) -> None:
+    """Of each letter: those at which it takes off no more than the budget, next to empty or next to full."""
+    kernel, box = Kernel(P, MutualInformation().phi), Box(0.5, 1.8)
+    rho = 0.1 * np.random.default_rng(0).normal(size=5)
+    knapsack = Knapsack(kernel, box, rho)
+    upper = kernel.at(0.5) - 0.5 * float(P @ rho) + float(knapsack.fill(0, np.array([0.5]))[0])
+    letters = _Letters(kernel, box, rho, upper - distance)
+    assert letters.budget == pytest.approx(distance)
+    gain, room = kernel.chords(box) - rho, P * (kernel.caps(box) - 0.5)
+    edge = next(g for g in sorted(gain, reverse=True) if room[gain >= g].sum() >= 0.5)
+    assert letters.lost == pytest.approx(room * np.abs(gain - edge))
+    for share in np.linspace(0.0, 1.0, 41):
+        rest = share * room
+        chord = kernel.at(0.5) + kernel.chords(box) * rest / P
+        loss = P * (chord - kernel.phi(0.5 + rest / P))
+        away = np.where(gain > edge, room - rest, rest)
+        expected = loss + away * np.abs(gain - edge)
+        assert letters.short(rest) == pytest.approx(expected, abs=1e-12)
+        inside = (rest <= letters.below) | (room - rest <= letters.above)
+        clear = np.abs(expected - distance) > 1e-9
+        assert (inside == (expected <= distance))[clear].all()
+
+
+def test_a_fractional_knapsack_is_a_linear_program() -> None:
+    kernel, box = Kernel(P, MutualInformation().phi), Box(0.5, 1.8)
+    rho = 0.3 * np.random.default_rng(0).normal(size=5)
+    knapsack = Knapsack(kernel, box, rho)
+    gain, room = kernel.chords(box) - rho, P * (kernel.caps(box) - box.low)
+    masses = np.linspace(0.0, float(room.sum()), 6)
+    for start in range(5):
+        rest = knapsack.order[start:]
+        found = knapsack.fill(start, masses)
+        for mass, value in zip(masses, found, strict=True):
+            if mass > room[rest].sum() + 1e-9:
+                assert value == -math.inf
+                continue
+            answer = linear_program(
+                -gain[rest], A_eq=np.ones((1, len(rest))), b_eq=[mass],
+                bounds=[(0.0, most) for most in room[rest]],
+            )  # fmt: skip
+            assert value == pytest.approx(-answer.fun, abs=1e-9)
+
+
+@pytest.mark.parametrize("edge", [None, 0.05])
+def test_staircases_are_bounded_by_their_mass_alone(edge: float | None) -> None:
+    """Never below a set of letters, and the window of masses holds each that is worth more than enough."""
+    kernel, family = Kernel(P, MutualInformation().phi), Staircase(1.9, 0.6)
+    rho = 0.2 * np.random.default_rng(2).normal(size=5)
+    values = {}
+    for inside in sets_of(5):
+        mass = float(inside @ P)
+        if 0 < mass < family.capacity:
+            low, step, _ = (float(part[0]) for part in family.fill(np.array([mass]), np.zeros(1)))
+            lift = low + step * inside
+            values[mass] = entropy_of(lift) - float((P * rho) @ lift)
+    best = max(values.values())
+    upper, *_ = staircases(kernel, family, rho, edge=edge)
+    assert best - 1e-9 <= upper <= best + 0.2
+    enough = sorted(values.values())[-4]
+    bound, low, high = staircases(kernel, family, rho, enough, edge)
+    assert bound >= best - 1e-9
+    assert all(low - 1e-9 <= mass <= high + 1e-9 for mass, value in values.items() if value > enough + 1e-9)
+
+
+def test_random_sets_are_filled_up_to_their_mass() -> None:
+    random = np.random.default_rng(0)
+    p = random.dirichlet(np.full(60, 2.0))
+    box = Box(0.0, 2.2)
+    found = near_perfect(box, p, 8, np.random.default_rng(1))
+    assert found is not None
+    assert len(found) == 8
+    lifts = found.lifts(p)
+    assert p @ lifts == pytest.approx(np.ones(8))
+    lost = [math.log(2.2) - entropy_of(lift, p) for lift in lifts.T]
+    assert max(lost) < 1e-6  # of 2^30 subsets the best is over by next to nothing
+    light = near_perfect(box, np.full(6, 1 / 6), 3, np.random.default_rng(1))
+    assert light is not None
+    assert (light.high.sum(axis=1) == 2).all()  # 2.7 letters: two, and one between
+
+
+def test_a_core_has_the_subsets_of_a_mass() -> None:
+    p = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 7.0])
+    core = Core(p, np.arange(6))
+    assert core.mass == 22.0
+    sums = sorted(float(p[inside].sum()) for inside in sets_of(6))
+    for limit in (0.5, 6.0, 10.5, 21.0):
+        [best] = core.coverings(limit, 1)
+        assert p[best].sum() == min(mass for mass in sums if mass >= limit)
+    for mass in (3.0, 10.0, 22.0):
+        seen = {
+            tuple(np.flatnonzero(core.of_mass(mass, np.random.default_rng(seed))[0])) for seed in range(60)
+        }
+        assert seen == {tuple(np.flatnonzero(inside)) for inside in sets_of(6) if p[inside].sum() == mass}
+    assert len(core.of_mass(22.5, np.random.default_rng(0))) == 0
+    sizes: list[float] = []
+
+    def rest(part: Core, missing: float) -> BoolArray:
+        assert part.mass == 12.0
+        sizes.append(missing)
+        return part.coverings(missing, 1)
+
+    masses = np.full(40, 1.0)
+    found = filled_up(masses, np.arange(40), 16.0, (6, 3), 12, rest, np.random.default_rng(0))
+    assert (found @ masses == 16.0).all()
+    assert len(found) == 6
+    assert all(0 <= missing <= 12 for missing in sizes)
+    assert 2 <= np.mean(sizes) <= 8  # of the core about the share that is wanted of all
+
+
+def test_a_bound_has_its_rounding_added(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is looked for is as much below what would be enough, and both ways of bounding add it."""
+    space = design(Prior(P), PML(0.7), MutualInformation()).space
+    rho = 0.1 * np.random.default_rng(0).normal(size=5)
+    base, asked = float(P @ rho), []
+
+    class Seen(Flat):
+        def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
+            asked.append(enough)
+            return self.others
+
+    monkeypatch.setattr(type(space), "rounding", lambda self, multipliers: 0.25)
+    monkeypatch.setattr(type(space), "pricer", lambda self: Seen(0.4))
+    monkeypatch.setattr(type(space), "_rough", lambda self, multipliers: 0.7)
+    assert space.bound(rho, math.inf, None) == (pytest.approx(base + 0.7 + 0.25), "relaxed")
+    assert space.bound(rho, 0.5, None) == (pytest.approx(base + 0.4 + 0.25), "flat")
+    assert asked == [pytest.approx(0.5 - base - 0.25)]
+    assert space.bound(rho, 0.5, 0.3) == (pytest.approx(0.3 + 0.25), "flat")
