@@ -451,6 +451,29 @@ def test_without_files_that_have_no_name_nothing_is_left_and_nothing_replaced(
     assert names_in(tmp_path) == ["file.csv"]
 
 
+@pytest.mark.parametrize("has_nameless", [True, False])
+def test_only_the_file_that_was_seen_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_nameless: bool
+) -> None:
+    if not has_nameless:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path = tmp_path / "file.csv"
+    path.write_text("old")
+    path.chmod(0o640)
+    with files.whole_file(path, replace=False) as stream:
+        stream.write(b"new")
+    assert (path.read_text(), mode_of(path)) == ("new", 0o640)
+    (tmp_path / "other").write_text("a release")
+    with (
+        pytest.raises(FileFormatError, match="another process wrote it"),
+        files.whole_file(path, replace=False) as stream,
+    ):
+        stream.write(b"late")
+        (tmp_path / "other").replace(path)
+    assert path.read_text() == "a release"
+    assert names_in(tmp_path) == ["file.csv"]
+
+
 @pytest.mark.parametrize("has_call", [True, False])
 def test_a_name_that_something_has_is_never_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_call: bool
