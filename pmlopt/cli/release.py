@@ -39,6 +39,7 @@ from pmlopt.cli.printing import echo_json, nats, print_table, say, status
 from pmlopt.cli.queries import UNASKED, builder_of, read_grid
 from pmlopt.cli.reading import Minimise, read_utility
 from pmlopt.core import files
+from pmlopt.core.arrays import said
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
@@ -278,6 +279,7 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
     and with 3 where a part cannot be checked from the folder, which is said.
     """
     from pmlopt.publishing import check
+    from pmlopt.publishing.checking import explain_undecided
 
     verdict = check(folder)
     if as_json:
@@ -287,8 +289,11 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
         print_table(
             ["claim", "verdict", "found"], [(one.name, one.verdict, one.detail) for one in verdict.parts]
         )
-        partly = "What can be checked from the folder holds; a part cannot be checked from it."
+        undecided = [one.name for one in verdict.parts if one.holds is None]
+        partly = f"What can be checked from the folder holds; {said(undecided, 9)} cannot be checked from it."
         say({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
+        for line in explain_undecided(verdict):
+            say(line)
     sys.exit({True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}[verdict.holds])
 
 

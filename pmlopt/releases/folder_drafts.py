@@ -136,6 +136,9 @@ class FolderDraft:
         listed = dict(entry for line in lines.split(b"\n") if (entry := self._entry(line)) is not None)
         if not is_real_folder(self.whole):
             return {}
+        for name in self._sources:  # which files are to have
+            if is_real_folder(self.whole / name):
+                discard(self.whole / name)
         for path in walk(self.whole):
             name = path.relative_to(self.whole).as_posix()
             if not (name in listed and self._is_finished(path, name, listed[name])):

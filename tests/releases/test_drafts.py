@@ -464,12 +464,14 @@ def test_only_the_file_that_was_seen_is_replaced(
         stream.write(b"new")
     assert (path.read_text(), mode_of(path)) == ("new", 0o640)
     (tmp_path / "other").write_text("a release")
-    with (
-        pytest.raises(FileFormatError, match="another process wrote it"),
-        files.whole_file(path, replace=False) as stream,
-    ):
-        stream.write(b"late")
-        (tmp_path / "other").replace(path)
+
+    def write_late() -> None:
+        with files.whole_file(path, replace=False) as stream:
+            stream.write(b"late")
+            (tmp_path / "other").replace(path)
+
+    with pytest.raises(FileFormatError, match="another process wrote it"):
+        write_late()
     assert path.read_text() == "a release"
     assert names_in(tmp_path) == ["file.csv"]
 
