@@ -247,11 +247,12 @@ class TestFilesOfOthers:
         folder = copied(sealed, tmp_path / "out")
         path = folder / "release.json"
         told = json.loads(path.read_text())
-        for name in ("step", "date", "issuer"):
+        for name in ("step", "date", "issuer", "order"):
             del told[name]
         path.write_text(json.dumps({**told, "format": "pmlopt release 1"}))
         found = {claim.name: claim.holds for claim in check(folder).parts}
         assert found["level together"] is found["fit"] is True
+        assert found["order"] is None  # such a folder kept the order of the data
         assert found["report"] is False  # it is another one that follows from such a description
 
     def test_no_command_writes_into_a_sealed_folder(self, sealed: Path, tmp_path: Path) -> None:
