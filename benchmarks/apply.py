@@ -16,7 +16,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -78,13 +79,37 @@ def write_data(folder: Path, rows: int) -> None:
     pyarrow.parquet.write_table(table, folder / "people.parquet")
 
 
-def measured(command: list[str], folder: Path) -> tuple[float, float, float]:
+@contextmanager
+def data_folder(rows: int) -> Iterator[Path]:
+    """Make a folder with the data of so many people and the rule."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        # a process starts with the peak of the one that made it: the data are made elsewhere
+        writer = get_context("spawn").Process(target=write_data, args=(folder, rows))
+        writer.start()
+        writer.join()
+        rule().save(folder / "rule.json")
+        yield folder
+
+
+def apply_command(ending: str, *options: str) -> list[str]:
+    """Return the command that applies the rule to the data in one format."""
+    columns = ["--column", "level", "--keep", "id", "--keep", "region", "--keep", "age"]
+    words = ["apply", "rule.json", f"people.{ending}", *columns, "-o", f"out.{ending}", *options]
+    return [sys.executable, "-m", "pmlopt", *words]
+
+
+OWN = Path(pmlopt.__file__).parent.parent
+"""The checkout that is measured."""
+
+
+def measured(command: list[str], folder: Path, checkout: Path = OWN) -> tuple[float, float, float]:
     """Seconds of the processors, seconds on the clock, and the peak memory in MiB of a process."""
-    here = str(Path(pmlopt.__file__).parent.parent)
     begin = time.perf_counter()
     process = subprocess.Popen(
-        command, cwd=folder, env={**os.environ, "PYTHONPATH": here}, stdout=subprocess.DEVNULL
-    )
+        command, cwd=folder, env={**os.environ, "PYTHONPATH": str(checkout)}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )  # fmt: skip
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
@@ -94,31 +119,13 @@ def measured(command: list[str], folder: Path) -> tuple[float, float, float]:
 
 def race(rows: int, repeats: int, out: Path | None) -> None:
     """Both programs on both formats, in turn."""
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        # a process starts with the peak of the one that made it: the data are made elsewhere
-        writer = get_context("spawn").Process(target=write_data, args=(folder, rows))
-        writer.start()
-        writer.join()
-        rule().save(folder / "rule.json")
+    with data_folder(rows) as folder:
         np.save(folder / "rule.npy", rule().matrix)
         (folder / "plain.py").write_text(PLAIN)
         table: list[tuple[str, ...]] = []
         for ending in ("csv", "parquet"):
             source, target = f"people.{ending}", f"out.{ending}"
-            ours = [
-                sys.executable,
-                "-m",
-                "pmlopt",
-                "apply",
-                "rule.json",
-                source,
-                "--column",
-                "level",
-                "-o",
-                target,
-            ]
-            ours += ["--keep", "id", "--keep", "region", "--keep", "age"]
+            ours = apply_command(ending)
             plain = [sys.executable, "plain.py", source, target, "rule.npy"]
             found = [(measured(plain, folder), measured(ours, folder)) for _ in range(repeats)]
             scripts, own = ([tuple(map(float, np.median(runs, axis=0)))] for runs in zip(*found, strict=True))

@@ -9,61 +9,30 @@ older one that keeps the order, runs as well.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-import tempfile
 from collections.abc import Sequence
-from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
-from apply import rule, write_data
+from apply import OWN, apply_command, data_folder, measured
 from common import report, suite_parser
-
-import pmlopt
-
-
-def measured(checkout: Path, folder: Path, ending: str, *options: str) -> tuple[float, float]:
-    """Seconds of the processors, and the peak memory in MiB, of one process that applies a mechanism."""
-    columns = ["--column", "level", "--keep", "id", "--keep", "region", "--keep", "age"]
-    words = ["apply", "rule.json", f"people.{ending}", *columns, "-o", f"out.{ending}", *options]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "pmlopt", *words],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(checkout)},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    _, status, used = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
-        raise subprocess.CalledProcessError(process.returncode, words)
-    return used.ru_utime + used.ru_stime, used.ru_maxrss / 1024
 
 
 def compare(rows: int, repeats: int, other: Path | None, out: Path | None) -> None:
     """All programs on both formats, in turn."""
-    own = Path(pmlopt.__file__).parent.parent
     programs: dict[str, tuple[Path, tuple[str, ...]]] = {
-        "random order": (own, ()),
-        "kept order": (own, ("--keep-order",)),
+        "random order": (OWN, ()),
+        "kept order": (OWN, ("--keep-order",)),
     }
     if other is not None:
         programs["other code"] = (other.resolve(), ())
     table: list[tuple[str, ...]] = []
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        # a process starts with the peak of the one that made it: the data are made elsewhere
-        writer = get_context("spawn").Process(target=write_data, args=(folder, rows))
-        writer.start()
-        writer.join()
-        rule().save(folder / "rule.json")
+    with data_folder(rows) as folder:
         for ending in ("csv", "parquet"):
             found: dict[str, list[tuple[float, float]]] = {program: [] for program in programs}
             for _ in range(repeats):
                 for program, (checkout, options) in programs.items():
-                    found[program].append(measured(checkout, folder, ending, *options))
+                    cpu_time, _, peak = measured(apply_command(ending, *options), folder, checkout)
+                    found[program].append((cpu_time, peak))
             cpu = {program: np.array(runs)[:, 0] for program, runs in found.items()}
             for program, runs in found.items():
                 # of each turn by itself, as the machine may be slower in another

@@ -1,16 +1,16 @@
-"""Random changes of the folders of releases, none of which may be accepted or end in a traceback.
+"""Random changes of releases and of their state, none of which may be accepted or end in a traceback.
 
-`python tests/mutate_releases.py --instances 2000 --seed 1` changes so many folders, each in one way: a value,
-key or row of the description or of a mechanism, bytes of any file, a file that is missing, added or moved;
-half of them with the digests computed again, as a forger would. It prints how they ended, and exits with 1
-where `check` accepts a change or raises an error of another kind. An instance is known by the seed and its
-number.
+`python tests/mutate_releases.py --instances 2000 --seed 1` changes so many, in turn the folder of a release,
+the draft of one that was interrupted, what a ledger is to publish, a ledger, streams and a crowd (see
+`mutate_state.py`), each in one way. Of a folder that is a value, key or row of the description or of a
+mechanism, bytes of any file, or a file that is missing, added or moved; half of them with the digests
+computed again, as a forger would. It prints how they ended, and exits with 1 where a change is accepted or an
+error of another kind is raised. An instance is known by the seed, the kinds and its number.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import shutil
 import sys
@@ -18,22 +18,22 @@ import tempfile
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from mutate_state import KINDS, change_content, change_value, make_states
 
 from pmlopt import PML, Mechanism, design, solve
 from pmlopt.errors import PmloptError
 from pmlopt.publishing import check, release, stated_prior
 from pmlopt.publishing.folder import DESCRIPTION, ReleaseFile, digests_of
 
-JUNK: tuple[Any, ...] = (
-    None, True, False, 0, 1, -1, 2**53, 2**70, 0.5, -0.0, 1e308, "", "x", "../x", "/etc/passwd", "report.md",
-    "0.0.9", "99.0", "released.csv", [], [[]], [1], ["ill"], {}, {"a": 1}, "\u202e", "<script>x</script>",
-)  # fmt: skip
-"""What a value of a description becomes."""
+FOLDERS = ("design", "kept", "tuple")
+
+MEMORY = Path("/dev/shm")
+"""A folder in memory, where there is one: thousands of small files do not wait for a disk."""
 
 
 def make_folders(place: Path) -> list[Path]:
@@ -52,63 +52,22 @@ def make_folders(place: Path) -> list[Path]:
     release(data, {"ill": designed}, place / "design", drop=["sex", "town"], issuer="Office")
     release(data, {"ill": designed, "sex": flip}, place / "kept", keep=["town"], total=5.0)
     release(data, {("ill", "sex"): tied}, place / "tuple", drop=["town"], exact_counts=True)
-    return [place / "design", place / "kept", place / "tuple"]
-
-
-def paths_in(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    """Return the path of each value within plain data."""
-    items: Any = (
-        value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
-    )
-    return [path, *(one for key, part in items for one in paths_in(part, (*path, key)))]
+    return [place / name for name in FOLDERS]
 
 
 def change_json(path: Path, rng: np.random.Generator) -> str:
-    """Change one value of a JSON file: to something else, to nothing, to its double, or to another number."""
+    """Change one value of a JSON file."""
     data = json.loads(path.read_text())
-    places = [one for one in paths_in(data) if one]
-    where = places[int(rng.integers(len(places)))]
-    holder = data
-    for key in where[:-1]:
-        holder = holder[key]
-    old = holder[where[-1]]
-    kind = str(rng.choice(["junk", "remove", "double", "number", "shuffle", "add"]))
-    if kind == "remove":
-        del holder[where[-1]]
-    elif kind == "double" and isinstance(holder, list):
-        holder.insert(where[-1], copy.deepcopy(old))
-    elif kind == "number" and isinstance(old, int | float) and not isinstance(old, bool):
-        factors = [0.5, 2.0, 1.0 - 1e-9, 1.0 + 1e-6]
-        holder[where[-1]] = (
-            old + int(rng.choice([-10, -1, 1, 10]))
-            if isinstance(old, int)
-            else old * float(rng.choice(factors))
-        )
-    elif kind == "shuffle" and isinstance(old, list):
-        rng.shuffle(old)
-    elif kind == "add" and isinstance(holder, dict):
-        holder["unknown"] = JUNK[int(rng.integers(len(JUNK)))]
-    else:
-        holder[where[-1]] = JUNK[int(rng.integers(len(JUNK)))]
+    done = change_value(data, rng)
     path.write_text(json.dumps(data))
-    return f"{path.name} {where} {kind}"
+    return f"{path.name} {done}"
 
 
 def change_bytes(path: Path, rng: np.random.Generator) -> str:
     """Change a byte of a file, cut it, or repeat a part of it."""
-    content = bytearray(path.read_bytes())
-    place = int(rng.integers(len(content)))
-    kind = str(rng.choice(["byte", "cut", "repeat", "empty"]))
-    if kind == "byte":
-        content[place] ^= 1 << int(rng.integers(8))
-    elif kind == "cut":
-        del content[place:]
-    elif kind == "repeat":
-        content[place:place] = content[place : place + 40]
-    else:
-        content.clear()
+    content, done = change_content(path.read_bytes(), rng)
     path.write_bytes(content)
-    return f"{path.name} {kind} at {place}"
+    return f"{path.name} {done}"
 
 
 def change_rows(path: Path, rng: np.random.Generator) -> str:
@@ -166,12 +125,11 @@ def is_unchanged(folder: Path, original: Path) -> bool:
         return False
 
 
-def run(seed: int, number: int, folders: list[Path], place: Path) -> tuple[str, str]:
-    """Change one folder, and return what came of it with a description of the change."""
-    rng = np.random.default_rng([seed, number])
+def run_folder(rng: np.random.Generator, place: Path) -> tuple[str, str]:
+    """Change the folder of a release, and check it."""
+    folders = [place / "folders" / name for name in FOLDERS]
     original = folders[int(rng.integers(len(folders)))]
     folder = place / "changed"
-    shutil.rmtree(folder, ignore_errors=True)
     shutil.copytree(original, folder)
     found = sorted(path for path in folder.rglob("*") if path.is_file())
     if rng.random() < 0.5:
@@ -184,31 +142,49 @@ def run(seed: int, number: int, folders: list[Path], place: Path) -> tuple[str, 
     if rng.random() < 0.5:
         digest_again(folder)
         done += ", digested again"
-    done = f"{number}: {original.name}: {done}"
+    done = f"{original.name}: {done}"
     if is_unchanged(folder, original):
         return "unchanged", done
     try:
         verdict = check(folder)
     except PmloptError:
         return "refused", done
-    except Exception:
-        return "traceback", f"{done}\n{traceback.format_exc()}"
     return ("found" if verdict.failures else "accepted"), done
 
 
-def mutate(seed: int, instances: int) -> tuple[Counter[str], list[str]]:
-    """Change so many folders, and return how they ended, with the changes that must not have ended so."""
+EVERY = {"folder": run_folder, **KINDS}
+"""What is changed, with the function that changes one and returns how that ended."""
+
+
+def run(seed: int, number: int, kind: str, place: Path) -> tuple[str, str]:
+    """Change one file or folder of a kind, and return what came of it with a description of the change."""
+    rng = np.random.default_rng([seed, number])
+    shutil.rmtree(place / "changed", ignore_errors=True)
+    try:
+        end, done = EVERY[kind](rng, place)
+    except Exception:
+        return "traceback", f"{number}: {kind}\n{traceback.format_exc()}"
+    return end, f"{number}: {kind}: {done}"
+
+
+def mutate(seed: int, instances: int, kinds: Sequence[str] = tuple(EVERY)) -> tuple[Counter[str], list[str]]:
+    """Change so many, the kinds in turn; return how they ended, and those that must not have ended so."""
     ends: Counter[str] = Counter()
     wrong: list[str] = []
-    with tempfile.TemporaryDirectory() as name, warnings.catch_warnings():
+    where = MEMORY if MEMORY.exists() else None
+    with tempfile.TemporaryDirectory(dir=where) as name, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         place = Path(name)
-        folders = make_folders(place)
-        for folder in folders:
-            assert not check(folder).failures
+        if "folder" in kinds:
+            (place / "folders").mkdir()
+            for folder in make_folders(place / "folders"):
+                assert not check(folder).failures
+        if set(kinds) & KINDS.keys():
+            make_states(place)
         for number in range(instances):
-            end, done = run(seed, number, folders, place)
-            ends[end] += 1
+            kind = kinds[number % len(kinds)]
+            end, done = run(seed, number, kind, place)
+            ends[f"{kind} {end}"] += 1
             if end in ("accepted", "traceback"):
                 wrong.append(f"{end}: {done}")
     return ends, wrong
@@ -219,9 +195,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--instances", type=int, default=2_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kinds", nargs="*", default=list(EVERY), choices=list(EVERY))
     asked = parser.parse_args()
-    ends, wrong = mutate(asked.seed, asked.instances)
-    told = ", ".join(f"{number} {end}" for end, number in sorted(ends.items()))
+    ends, wrong = mutate(asked.seed, asked.instances, asked.kinds)
+    told = "\n".join(f"{end}: {number}" for end, number in sorted(ends.items()))
     sys.stdout.write("\n".join([*wrong, told, f"{len(wrong)} accepted, or ended in a traceback"]) + "\n")
     return 1 if wrong else 0
 

@@ -268,7 +268,7 @@ def apply_orbits(
     rows = list(zip(*cells.values(), strict=True))
     if not keep_order:
         rows = shuffle_list(rows, random_bits(seed if seed is None else [seed, 0, 1]))
-    files.write_whole(output, files.csv_bytes([names, *rows]))
+    files.write_whole(output, files.csv_bytes([names, *rows]), replace=False)
     say(f"{len(letters)} rows written to {output}")
 
 

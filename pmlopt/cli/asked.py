@@ -515,9 +515,14 @@ class Asked(ColumnOptions, AskedSet):
                 "option: say it in a problem file"
             )
 
-    def given(self, prior: Prior) -> dict[str, Any]:
-        """What the requirement has beside its level, by its fields, for the letters of the prior."""
-        secret = self.secret
+    def given(self, prior: Prior, secret: Secret | None = None) -> dict[str, Any]:
+        """What the requirement has beside its level, by its fields, for the letters of the prior.
+
+        Args:
+            prior: for which it is.
+            secret: in place of that of the options, such as with rounded counts.
+        """
+        secret = self.secret if secret is None else secret
         if secret is not None and secret.labels != prior.labels:
             secret = secret.reordered(prior.labels)
         found: dict[str, Any] = {"over": None}

@@ -78,10 +78,13 @@ def report_command(
     outcome, the utility beside that of releasing nothing, everything, or by randomized response, and how to
     check all of it. The folder of a release is sealed by its digests: for a FILE in one, give -o elsewhere.
     """
+    from pmlopt.programs.reports.pages import EXACT_COUNTS
     from pmlopt.verification import write_report
 
     target = saved_file.with_suffix(".html") if output is None else output
     write_report(saved_file, target)
+    if (prior := prior_in(saved_file)) is not None and prior.samples is not None:
+        say(f"warning: {EXACT_COUNTS}", err=True)
     say(f"Wrote {target}.")
 
 

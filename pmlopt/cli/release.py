@@ -9,6 +9,8 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, get_type_hints
 
+import numpy as np
+
 from pmlopt.cli.asked import (
     Asked,
     DataOptions,
@@ -37,10 +39,12 @@ from pmlopt.cli.printing import echo_json, nats, print_table, say, status
 from pmlopt.cli.queries import UNASKED, builder_of, read_grid
 from pmlopt.cli.reading import Minimise, read_utility
 from pmlopt.core import files
+from pmlopt.core.arrays import said
 from pmlopt.errors import InputError
 
 if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
+    from pmlopt.data.secret import Secret
     from pmlopt.publishing import Plan, ReleaseDraft
     from pmlopt.publishing.exploring import Exploration
     from pmlopt.publishing.folder import ReleaseFile
@@ -142,12 +146,12 @@ def release_command(
         raise InputError("--plan says all of it: leave out --column, --keep, --drop, --total and the like")
     else:
         plan = read_plan(plan_file)
-    plan = plan.with_options(issuer=issuer, exact_counts=exact_counts or None)
+    plan = plan.with_options(issuer=issuer, exact_counts=exact_counts or None, keep_order=keep_order or None)
     ledger = None if plan.ledger is None else plan.folder / plan.ledger
     if output is not None and _was_interrupted(ledger, output):
         return
     warn_of_seed(seed)
-    warn_of_order(keep_order)
+    warn_of_order(plan.keep_order)
     law = None if plan.law is None else plan.folder / plan.law
     with status("designing", as_json):
         digests = DataDigests.of(data, law)
@@ -155,7 +159,7 @@ def release_command(
         draft = release(
             data, mechanisms, keep=plan.keep, drop=plan.drop, total=plan.total, title=plan.title,
             law=law, ledger=ledger, who=plan.who, issuer=plan.issuer, exact_counts=plan.exact_counts,
-            drop_missing=missing == "drop", keep_order=keep_order, form=form.form,
+            drop_missing=missing == "drop", keep_order=plan.keep_order, form=form.form,
         )  # fmt: skip
         if replace(draft.digests, rows="") != digests:
             raise InputError("the data were changed since the mechanisms were designed for them: start again")
@@ -275,6 +279,7 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
     and with 3 where a part cannot be checked from the folder, which is said.
     """
     from pmlopt.publishing import check
+    from pmlopt.publishing.checking import explain_undecided
 
     verdict = check(folder)
     if as_json:
@@ -284,8 +289,11 @@ def check_command(folder: Annotated[Path, Arg("FOLDER")], as_json: Json = False)
         print_table(
             ["claim", "verdict", "found"], [(one.name, one.verdict, one.detail) for one in verdict.parts]
         )
-        partly = "What can be checked from the folder holds; a part cannot be checked from it."
+        undecided = [one.name for one in verdict.parts if one.holds is None]
+        partly = f"What can be checked from the folder holds; {said(undecided, 9)} cannot be checked from it."
         say({True: "All of it holds.", False: "It FAILS.", None: partly}[verdict.holds])
+        for line in explain_undecided(verdict):
+            say(line)
     sys.exit({True: 0, False: CLAIM_FAILS, None: NOT_SOLVED}[verdict.holds])
 
 
@@ -339,19 +347,25 @@ def explore_command(
     person: _Person = None,
     half_width: _HalfWidth = None,
     time_limit: Annotated[float | None, Opt("Seconds for each solver and point.")] = None,
+    exact_counts: Annotated[
+        bool, Opt("Show the exact counts of people of the prior; else they are rounded to tens or more.")
+    ] = False,
 ) -> None:
     """Write a page to explore a trade-off.
 
     The page shows what each level would be worth and would tell, for choosing one by sliders. It is one file
-    that needs no network. Each number is one of a certified answer. In place of a prior, FILE is a ledger
-    (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be solved.
+    that needs no network. Each number is one of a certified answer. Counts of people are rounded as in a
+    release, and designs are for the rounded shares, unless --exact-counts is given. In place of a prior, FILE
+    is a ledger (.npz), streams (.json), or a problem file or id. Exits with 3 when a point could not be
+    solved.
     """
     files.ending_of(output, (".html",))
     options: dict[str, Any] = {} if half_width is None else {"half_width": half_width}
     options |= {} if time_limit is None else {"time_limit": time_limit}
     with status("exploring", False):
         if saved is not None:
-            if asked != UNASKED or utility_name is not None or beside is not None or total is not None:
+            others = (utility_name, beside, total)
+            if asked != UNASKED or exact_counts or any(one is not None for one in others):
                 raise InputError(f"{saved} says what is explored: leave out the options of a prior")
             found = _of_file(saved, person, epsilons, options)
         elif person is not None:
@@ -359,15 +373,14 @@ def explore_command(
         elif utility_name is None:
             raise InputError("give the utility by --utility, or a FILE to explore")
         elif total is not None:
+            options["exact_counts"] = exact_counts
             found = _of_columns(asked, (utility_name, minimise), total, epsilons, options)
         else:
+            options["exact_counts"] = exact_counts
             found = _of_prior(asked, (utility_name, minimise), epsilons, beside, options)
-            if asked.prior().counts is not None:
-                say(
-                    "warning: the page has the exact counts of the prior: it is for those who see the data",
-                    err=True,
-                )
         found.save(output)
+    for line in found.warnings:
+        say(f"warning: {line}", err=True)
     for line in found.failures:
         say(line, err=True)
     say(f"Wrote {output}: {sum(len(curve.points) for curve in found.curves)} points.")
@@ -414,14 +427,25 @@ def _of_prior(
     options: dict[str, Any],
 ) -> Exploration:
     from pmlopt.publishing.exploring import explore
+    from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS
     from pmlopt.publishing.exploring.sources import BESIDE
+    from pmlopt.publishing.stated_law import restate_prior, restate_secret
 
-    prior = asked.prior()
-    given = asked.given(prior)
+    exact = options["exact_counts"]
+    if asked.delta is not None and not exact:
+        raise InputError(
+            "--delta needs the exact counts of the sample, which the page does not have: leave it out, or "
+            "give --exact-counts"
+        )
+    known, secret = asked.prior(), asked.secret
+    if secret is not None:
+        secret = restate_secret(secret, exact)
+    prior = restate_prior(known, exact) if secret is None else secret.prior
+    given = asked.given(prior, secret)
     utility, outputs = read_utility(*asked_utility, prior)
     plain = asked.privacy_name in ("pml", "ldp") and all(value is None for value in given.values())
     names = BESIDE if beside is None else tuple(name for name in beside.split(",") if name != "none")
-    return explore(
+    found = explore(
         prior,
         utility if outputs is not None else asked_utility[0],
         asked.kind if plain else lambda epsilon: asked.requirement(epsilon, prior, given),
@@ -429,23 +453,38 @@ def _of_prior(
         beside=names if asked.secret is None or beside is not None else BESIDE[1:],
         outputs=outputs,
         title=f"{asked.title}: {Path(asked_utility[0]).stem}",
-        copied=_copied(asked, asked_utility, prior),
+        copied=_copied(asked, asked_utility, prior, secret),
         **options,
     )
+    if known.samples is None or exact:
+        return found
+    return replace(found, about=(*found.about, ROUNDED_COUNTS))
 
 
-def _copied(asked: Asked, utility: tuple[str, bool], prior: Prior) -> Any:
-    """How a point is said again: by the options that were given here."""
+def _copied(asked: Asked, utility: tuple[str, bool], prior: Prior, secret: Secret | None) -> Any:
+    """How a point is said again: by the options that were given here, and a file of the law that is stated.
+
+    A file of the person's own keeps its name where it has that law, and no count of it is rounded.
+    """
     from pmlopt.model.privacy import LDP
-    from pmlopt.publishing.exploring.sources import copied_of
+    from pmlopt.publishing.exploring.sources import copied_of, written_pairs, written_prior
+
+    others = {one.name for one in fields(asked)} - PRIOR - {"about_file", "by"}
+    law, rest_of, before = typed(asked, PRIOR), typed(asked, {*others, "about_file", "by"}), ""
+    if not np.array_equal(prior.pmf, asked.prior().pmf):
+        law, before = ["--prior", "prior.csv"], written_prior(prior)
+    if secret is not None and asked.secret is not None and secret is not asked.secret:
+        law, rest_of, before = ["--about", "pairs.csv"], typed(asked, others), written_pairs(secret)
 
     def line(privacy: Any, level: float) -> str:
         beside = privacy is LDP and asked.kind is not LDP
-        words = [*typed(asked, PRIOR), "--privacy", "ldp"] if beside else typed(asked)
+        if beside and secret is not None:
+            return ""
+        words = [*law, *(["--privacy", "ldp"] if beside else rest_of)]
         rest = ["--epsilon", repr(level), "--utility", utility[0], *(["--minimise"] if utility[1] else [])]
         return shlex.join(["pmlopt", "design", *words, *rest, "-o", "mechanism.json"])
 
-    found = replace(copied_of(prior, utility[0]), command=line, before="")
+    found = replace(copied_of(prior, utility[0]), command=line, before=before)
     is_file = Path(utility[0]).suffix.lower() == ".csv"
     return replace(found, utility=f"...  # that of {utility[0]}") if is_file else found
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import errno
 import io
 import json
 import os
@@ -11,7 +12,7 @@ import stat
 import sys
 import zipfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from pathlib import Path
 from typing import IO, Any, BinaryIO, TypeVar
@@ -90,10 +91,12 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
         return Path(one).absolute() == Path(other).absolute()
 
 
-def write_whole(path: str | os.PathLike[str], content: bytes, *, private: bool = False) -> None:
+def write_whole(
+    path: str | os.PathLike[str], content: bytes, *, private: bool = False, replace: bool = True
+) -> None:
     """Write a file so that it is there whole or not at all; see `whole_file`."""
     try:
-        with whole_file(path, private=private) as stream:
+        with whole_file(path, private=private, replace=replace) as stream:
             stream.write(content)
     except OSError as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
@@ -113,7 +116,7 @@ def whole_file(
     Args:
         path: of the file.
         private: whether a new file is for its owner only (0600); one that is replaced keeps its permissions.
-        replace: whether a file that appears there while the block runs is replaced.
+        replace: whether a file that another process puts there while the block runs is replaced.
 
     Raises:
         FileFormatError: the file cannot be written there.
@@ -124,8 +127,9 @@ def whole_file(
             made = _stream(path, kind)
         else:
             target = Path(path).resolve()  # a link stays, and its file is written
+            seen = None if replace else _identity_of(target)
             begun = _begun(target, 0o666 if kind is None and not private else 0o600)
-            made = _published(*begun, target, kind, replace=replace or kind is not None)
+            made = _published(*begun, target, kind, replace=replace or seen is not None, seen=seen)
     except (OSError, ValueError, TypeError) as cause:
         raise FileFormatError(f"{path}: cannot be written: {reason_of(cause)}") from None
     stream = next(made)
@@ -172,15 +176,29 @@ def _name_for_now(target: Path) -> Path:
 
 
 def _published(
-    handle: int, name: Path | None, target: Path, kind: int | None, *, replace: bool
+    handle: int,
+    name: Path | None,
+    target: Path,
+    kind: int | None,
+    *,
+    replace: bool,
+    seen: tuple[int, ...] | None = None,
 ) -> Generator[BinaryIO]:
-    """Hand out the stream, and give the file its name when it is whole."""
+    """Hand out the stream, and give the file its name when it is whole; replace only the file that was seen,
+    where one was.
+    """
     temporary = name or (_name_for_now(target) if replace else target)
+    held = ExitStack()
     try:
         with os.fdopen(handle, "w+b") as stream:
             yield stream
             stream.flush()
             os.fsync(handle)
+            if seen is not None:
+                if name is None:  # the lock discards files with names for now
+                    held.enter_context(alone(target))
+                if _identity_of(target) != seen:
+                    raise FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), str(target))
             if name is None:  # with a folder, though it is not used, Python follows the link to the file
                 os.link(f"/proc/self/fd/{handle}", temporary, src_dir_fd=handle, follow_symlinks=True)
         if kind is not None:
@@ -193,6 +211,16 @@ def _published(
         if temporary != target:
             temporary.unlink(missing_ok=True)
         raise
+    finally:
+        held.close()
+
+
+def _identity_of(path: Path) -> tuple[int, ...] | None:
+    """Return what distinguishes a file from another one of its name; None where nothing is there."""
+    with suppress(FileNotFoundError):
+        about = path.stat()
+        return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns
+    return None
 
 
 def rename(source: Path, target: Path) -> None:

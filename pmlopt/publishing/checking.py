@@ -237,6 +237,28 @@ def _bennett(excess: float, variance: float, largest: float) -> float:
 
 BYTES = "bytes"
 
+_IS_BARE = "is a matrix without a certificate: it claims nothing by itself"
+
+_WHAT_TO_DO = {
+    "in clear": "what these columns reveal follows from the data only: whoever has them repeats the release "
+    "with --dry-run, and compares what it prints of columns in clear",
+    "fit": "the shares are those of other people: ask for their file, and compare the outcomes with it",
+    "no raw rows": "the shares are those of other people: ask for the test under the rows' own shares",
+    _IS_BARE: "the levels above follow from the matrix itself; for a proof of what it was designed for, ask "
+    "for the saved result, the .json file that pmlopt design writes",
+    "order": "ask the releaser why the rows have this order, or for a release without --keep-order",
+}
+"""What a reader does about a claim that the folder does not decide, by its name or its detail."""
+
+
+def explain_undecided(verdict: Verdict) -> tuple[str, ...]:
+    """Return a sentence for each claim that the folder of a release does not decide, with what to do."""
+    undecided = [one for one in verdict.parts if one.holds is None]
+    found = {
+        one.name: _WHAT_TO_DO.get(one.name, _WHAT_TO_DO.get(one.detail, one.detail)) for one in undecided
+    }
+    return tuple(f"Not checked, {name}: {text}." for name, text in found.items())
+
 
 def check(folder: str | os.PathLike[str]) -> Verdict:
     """Decide every claim of a release again, from its folder alone.
@@ -304,8 +326,7 @@ def _claims(place: Path, described: ReleaseFile) -> Iterator[Claim]:
         one = listed_mechanism(load(path), part.mechanism)
         made.append(one)
         if isinstance(one, Mechanism):
-            text = "is a matrix without a certificate: it claims nothing by itself"
-            yield Claim(part.mechanism, None, FLOATS, text)
+            yield Claim(part.mechanism, None, FLOATS, _IS_BARE)
             continue
         verdict = verify_file(path)
         failed = "; ".join(f"{claim.name}: {claim.detail}" for claim in verdict.failures)

@@ -10,7 +10,7 @@ from typing import Any
 from pmlopt.core import files
 from pmlopt.core.arrays import Label, said
 from pmlopt.data.mechanism import Mechanism
-from pmlopt.data.tables.reading import column_place, open_table
+from pmlopt.data.tables.reading import column_place, files_in, open_table
 from pmlopt.data.tables.streams import CsvForm
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.publishing.checking import count_outcomes, listed_mechanism, own_file, released_data
@@ -53,8 +53,7 @@ def read_outcomes(
         made = listed_mechanism(load(path), part.mechanism)
         matrix = made if isinstance(made, Mechanism) else made.mechanism
         releases.append(ColumnRelease(matrix, part.columns))
-    if data.is_file():
-        _check_digest(data, described.data, described)
+    _check_data(place, data, described)
     with open_table(data, CsvForm(described.delimiter, "utf-8")) as table:
         names = [name for one in releases for name, _ in one.released]
         places = [column_place(table.names, name, table.where) for name in names]
@@ -92,6 +91,18 @@ def estimate_release(folder: str | os.PathLike[str], columns: Sequence[str] = ()
     if len(mechanisms) > 1:
         return estimate(compose_attributes(mechanisms), counts=observed, **options)
     return estimate(mechanisms[0], counts={key[0]: number for key, number in observed.items()}, **options)
+
+
+def _check_data(place: Path, data: Path, described: ReleaseFile) -> None:
+    """Raise an error unless the released file, or each file of the released folder, is as it was released."""
+    found = [data] if data.is_file() else files_in(data)[1]
+    names = [path.relative_to(place).as_posix() for path in found]
+    for path, name in zip(found, names, strict=True):
+        _check_digest(path, name, described)
+    inside = f"{described.data}/"
+    missing = sorted({name for name in described.digests if name.startswith(inside)} - set(names))
+    if missing:
+        raise FileFormatError(f"{place}: the released file {missing[0]!r:.80} is missing: see pmlopt check")
 
 
 def _check_digest(path: Path, name: str, described: ReleaseFile) -> None:

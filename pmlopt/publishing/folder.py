@@ -24,9 +24,10 @@ from pmlopt.releases.joint import check_size
 
 FORMAT = "pmlopt release 2"
 OLDER: Mapping[str, Mapping[str, object]] = {
-    "pmlopt release 1": {"step": 1, "date": "", "issuer": ""},
+    "pmlopt release 1": {"step": 1, "date": "", "issuer": "", "order": "that of the data"},
 }
-"""Older formats that are read, with what they did not say: counts were exact, and nobody signed."""
+"""Older formats that are read, with what they did not say: counts were exact, nobody signed, and rows kept
+their order."""
 MOST_PEOPLE = 2**53
 """Whole numbers up to here are floats, too."""
 People: TypeAlias = Annotated[int, Range(1, MOST_PEOPLE)]

@@ -136,6 +136,8 @@ class Plan:
         issuer: who answers for the release, named in the report.
         exact_counts: whether the exact number of people with each letter is published; else counts are
             rounded, and mechanisms are designed for the rounded ones.
+        keep_order: whether the rows keep the order of the data, which may reveal what these are sorted by;
+            else they have a uniformly random order.
     """
 
     release: Mapping[str, Mapping[str, Any]]
@@ -148,6 +150,7 @@ class Plan:
     title: str = ""
     issuer: str = ""
     exact_counts: bool = False
+    keep_order: bool = False
     folder: Path = field(default=Path(), init=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -11,7 +11,10 @@ import numpy as np
 from pmlopt.core.arrays import IntArray, Label, label_key
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior
+from pmlopt.data.secret import Secret
 from pmlopt.errors import InputError
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.requirement import Conjunction
 from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
@@ -112,6 +115,64 @@ def stated_prior(counts: Mapping[Label, int], exact: bool = False) -> Prior:
     numbers = np.array(list(counts.values()), dtype=np.int64)
     rounded = round_counts(numbers, rounding_step(int(numbers.sum())))
     return Prior.from_weights(rounded.tolist(), list(counts))
+
+
+def restate_prior(prior: Prior, exact: bool = False) -> Prior:
+    """Return the prior that a page states in place of one that was estimated from a sample.
+
+    Its counts are rounded as those of a release are. A prior that is no sample stays as it is.
+
+    Args:
+        prior: that is known.
+        exact: whether the exact counts are stated.
+
+    Examples:
+        >>> restate_prior(Prior.from_counts({"no": 143, "yes": 57})).counts
+        (140, 60)
+        >>> restate_prior(Prior([0.715, 0.285])).probabilities
+        array([0.715, 0.285])
+    """
+    if exact or prior.samples is None:
+        return prior
+    counts = prior.counts
+    if counts is None:  # the sample is known by its size only
+        counts = tuple(np.rint(prior.pmf * prior.samples).astype(np.int64).clip(1).tolist())
+    return stated_prior(dict(zip(prior.labels, counts, strict=True)))
+
+
+def restate_secret(secret: Secret, exact: bool = False) -> Secret:
+    """Return the joint law that a page states in place of one of a sample: its table of pairs is rounded.
+
+    Args:
+        secret: with the joint law that is known.
+        exact: whether the exact counts are stated.
+
+    Examples:
+        >>> restate_secret(Secret.from_counts([[143, 6], [0, 57]])).weights[0].tolist()
+        [[140, 10], [0, 60]]
+    """
+    if exact or not secret.counted:
+        return secret
+    pairs = secret.weights[0].astype(np.int64)
+    rounded = round_counts(pairs, rounding_step(int(pairs.sum()))).astype(object)
+    return Secret.from_fields(secret.name, secret.labels, secret.values, (rounded,))
+
+
+def needs_sample(requirement: Requirement) -> bool:
+    """Return whether a requirement has a set of priors or a secret with the exact counts of a sample."""
+    parts = requirement.parts if isinstance(requirement, Conjunction) else (requirement,)
+    return any(_has_sample(getattr(part, name, None)) for part in parts for name in ("over", "secret"))
+
+
+def _has_sample(law: Any) -> bool:
+    """Return whether a set of priors, or the joint law of a secret, comes from a sample."""
+    if isinstance(law, Secret):
+        return law.counted
+    center = getattr(law, "center", None)
+    stated = isinstance(center, Prior) and center.samples is None
+    return getattr(center, "samples", None) is not None or (
+        getattr(law, "delta", None) is not None and not stated
+    )
 
 
 def confidence_ball_around(prior: Prior, people: int, distance: float, step: int, delta: float) -> L1Ball:

@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, Future, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -240,7 +241,7 @@ def apply_folder(
     }  # fmt: skip
     work = _Work(tuple(releases), tuple(stay), drop_missing, new_key(seed), parts)
     identity = work.identity(sources, seed)
-    with open_folder_draft(target, beside, identity, sources) as draft:
+    with open_folder_draft(target, beside, identity, sources, work.accepts) as draft:
         for name, done in _finish(work, sources, draft, executor):
             draft.keep(name, done)
             if progress is not None:
@@ -313,6 +314,26 @@ class _Work:
         if files.digest_of(source) != before:
             raise InputError(f"{source}: was changed while it was released: start again")
         return FinishedFile(done.rows, done.dropped, files.digest_of(target), before)
+
+    def accepts(self, drawn: Path, source: Path, done: FinishedFile) -> bool:
+        """Return whether a drawn file has the columns and rows that this work makes of a file of data.
+
+        The rows, and those that are dropped, are counted in the data again.
+        """
+        rows = dropped = 0
+        with open_table(source, may_be_empty=True) as table:
+            for batch, codes in input_codes(table, self.releases, self.drop_missing):
+                rows += batch.size
+                dropped += int((np.minimum.reduce(codes) < 0).sum())
+            columns = _at_work(table, self.releases, self.keep, self.drop_missing).columns
+            schema = ParquetSink(io.BytesIO(), columns, table).plain
+        if (done.rows, done.dropped) != (rows - dropped, dropped):
+            return False
+        with suppress(InputError, OSError), open_table(drawn, may_be_empty=True) as made:
+            has_types = self.parts is None or made.types == schema.types  # Parquet may have others
+            counted = sum(batch.size for batch in made.batches())
+            return made.names == schema.names and has_types and counted == done.rows
+        return False
 
     def write_part(
         self, group: Sequence[tuple[Path, Path]], target: Path, name: str, bucket: int

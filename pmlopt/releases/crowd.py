@@ -12,7 +12,16 @@ from typing import Any, Self
 import numpy as np
 
 from pmlopt.core import files
-from pmlopt.core.arrays import FloatArray, IntArray, Label, Positions, label_array, labels_of, subset_of
+from pmlopt.core.arrays import (
+    SUM_TOLERANCE,
+    FloatArray,
+    IntArray,
+    Label,
+    Positions,
+    label_array,
+    labels_of,
+    subset_of,
+)
 from pmlopt.core.display import things
 from pmlopt.core.records import Context, plain, read
 from pmlopt.data.chain import Chain
@@ -71,6 +80,34 @@ class _Histories:
     settled: FloatArray
     level: FloatArray
     place: IntArray
+
+    def check(self, states: int, people: int) -> None:
+        """Raise an error unless these are histories of so many people on so many states, as a file has them.
+
+        Raises:
+            ValueError: an array has another shape, or a number that none can have.
+        """
+        groups, pairs = len(self.law), len(self.times)
+        shapes = {
+            "prior": (states,), "law": (groups, states), "times": (pairs,), "states": (pairs,),
+            "over": (groups, pairs, states), "settled": (groups,), "level": (groups,), "place": (people,),
+        }  # fmt: skip
+        for name, shape in shapes.items():
+            array = getattr(self, name)
+            if array.shape != shape:
+                raise ValueError(f"its {name} have the shape {array.shape}, not {shape}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"its {name} have an entry that is not finite")
+        for name, end in (("times", self.time + 1), ("states", states), ("place", groups)):
+            array = getattr(self, name)
+            if not ((array >= 0) & (array < end)).all():
+                raise ValueError(f"its {name} have an entry that is not in 0, ..., {end - 1}")
+        for name in ("prior", "law"):
+            law = getattr(self, name)
+            if (law < 0).any() or (np.abs(law.sum(axis=-1) - 1) > SUM_TOLERANCE).any():
+                raise ValueError(f"its {name} is no distribution")
+        if (self.level < 1 - SUM_TOLERANCE).any():
+            raise ValueError("the level of a history is negative")
 
     def with_present(self, epsilon: float) -> _Histories:
         """With the values of the present state."""
@@ -305,6 +342,12 @@ class Crowd:
                 if (array.dtype, array.ndim) != (kind.dtype, kind.ndim):
                     raise ValueError(f"its {name} are {array.dtype} in {array.ndim} dimensions")
             crowd._histories = _Histories(int(about["time"]), **arrays)
+            crowd._histories.check(first.chain.size, crowd.people)
+            outputs = len(crowd._first.outputs)
+            if told.dtype != np.int32 or told.shape != (len(told), crowd.people):
+                raise ValueError(f"its outputs are {told.dtype} of the shape {told.shape}")
+            if not ((told >= 0) & (told < outputs)).all():
+                raise ValueError(f"an output is none of the {outputs}")
         except (InputError, KeyError, TypeError, ValueError) as cause:
             raise FileFormatError(f"{path}: is not a crowd: {cause}") from None
         crowd._told = list(told)

@@ -6,16 +6,15 @@ import hmac
 import json
 import os
 import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeAlias
 
 from pmlopt.core import files
 from pmlopt.core.drafts import WHOLE, digest_of, discard, is_real_file, is_real_folder, walk
 from pmlopt.core.records import Range, parse_json, read
-from pmlopt.data.tables.reading import open_table
 from pmlopt.errors import FileFormatError, InputError
 from pmlopt.releases.drafts import check_vacant, resolve_folder_of, resumable_draft
 
@@ -47,6 +46,10 @@ class FinishedFile:
         return {"rows": self.rows, "dropped": self.dropped, "sha256": self.sha256}
 
 
+Accepts: TypeAlias = Callable[[Path, Path, FinishedFile], bool]
+"""Decides from a drawn file and its file of data whether a journal has the numbers that they give."""
+
+
 @dataclass(frozen=True)
 class _Line:
     """A line of the journal: the file, what became of it, and a digest of both keyed by the release."""
@@ -74,13 +77,16 @@ class FolderDraft:
         place: of the draft.
         identity: what distinguishes this release from others.
         sources: the files of data by their names in the folder.
+        accepts: whether a drawn file and its numbers follow from its file of data.
 
     Raises:
         FileFormatError: the draft is of another release, or of another user.
     """
 
-    def __init__(self, place: Path, identity: Mapping[str, str], sources: Mapping[str, Path]) -> None:
-        self.place, self.whole, self._sources = place, place / WHOLE, sources
+    def __init__(
+        self, place: Path, identity: Mapping[str, str], sources: Mapping[str, Path], accepts: Accepts
+    ) -> None:
+        self.place, self.whole, self._sources, self._accepts = place, place / WHOLE, sources, accepts
         self.run = place / f"run-{secrets.token_hex(4)}"
         self._head = json.dumps(dict(identity)).encode()
         _check_owner(place)
@@ -130,6 +136,9 @@ class FolderDraft:
         listed = dict(entry for line in lines.split(b"\n") if (entry := self._entry(line)) is not None)
         if not is_real_folder(self.whole):
             return {}
+        for name in self._sources:  # which files are to have
+            if is_real_folder(self.whole / name):
+                discard(self.whole / name)
         for path in walk(self.whole):
             name = path.relative_to(self.whole).as_posix()
             if not (name in listed and self._is_finished(path, name, listed[name])):
@@ -151,12 +160,17 @@ class FolderDraft:
         return told.file, FinishedFile(told.rows, told.dropped, told.sha256, told.source)
 
     def _is_finished(self, path: Path, name: str, done: FinishedFile) -> bool:
-        """Return whether a file is the one that was finished, and has the rows that the journal has."""
-        if not is_real_file(path) or digest_of(path) != done.sha256:
-            return False
-        with suppress(InputError, OSError), open_table(path, may_be_empty=True) as table:
-            return table.rows == done.rows and digest_of(self._sources[name]) == done.source
-        return False
+        """Return whether a file is the one that was finished, of the data as they are now.
+
+        The key of the digests stands in the journal, so its numbers count only where the data give the same.
+        """
+        source = self._sources[name]
+        return (
+            is_real_file(path)
+            and digest_of(path) == done.sha256
+            and digest_of(source) == done.source
+            and self._accepts(path, source, done)
+        )
 
 
 @contextmanager
@@ -165,6 +179,7 @@ def open_folder_draft(
     beside: str | os.PathLike[str] | None,
     identity: Mapping[str, str],
     sources: Mapping[str, Path],
+    accepts: Accepts,
 ) -> Iterator[FolderDraft]:
     """Open the draft of a folder, of one process at a time; it goes with the block.
 
@@ -176,6 +191,7 @@ def open_folder_draft(
             None where it is the release itself.
         identity: what distinguishes this release from others.
         sources: the files of data by their names in the folder.
+        accepts: whether a drawn file and its numbers follow from its file of data.
 
     Raises:
         FileFormatError: the target is there, or the draft is of another release.
@@ -186,7 +202,7 @@ def open_folder_draft(
         if beside is None:
             check_vacant(named)
         try:
-            draft = FolderDraft(place, identity, sources)
+            draft = FolderDraft(place, identity, sources, accepts)
         except OSError as cause:
             raise FileFormatError(f"{target}: cannot be made: {files.reason_of(cause)}") from None
         try:

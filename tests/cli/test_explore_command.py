@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,57 @@ def test_counts_become_a_page_whose_commands_give_its_points() -> None:
     run(f"explore {line} -o page.html")
     assert [curve["name"] for curve in shown()["curves"]] == ["LIP", "releasing nothing"]
     assert "--privacy lip" in shown()["curves"][0]["points"][0]["command"]
+
+
+def test_counts_are_rounded_and_the_command_gives_the_point_again() -> None:
+    Path("few.csv").write_text("letter,count\n1,143\n2,77\n3,31\n4,6\n")
+    line = "explore --counts few.csv --utility hamming --epsilon 0.4 --beside none"
+    said = run(f"{line} -o page.html")
+    assert "warning" not in said.stderr
+    (curve,) = shown()["curves"]
+    (point,) = curve["points"]
+    law = [140 / 260, 80 / 260, 30 / 260, 10 / 260]  # to tens by hand, and one step at least
+    assert shown()["shared"][point["parts"][0]["prior"]] == pytest.approx(law, abs=1e-15)
+    assert "143" not in Path("page.html").read_text("utf-8").partition("id='data'>")[2].partition("<")[0]
+    subprocess.run(["sh", "-euc", shown()["before"]["command"]], check=True)
+    assert Path("prior.csv").read_text() == "letter,count\n1,140\n2,80\n3,30\n4,10\n"
+    run(point["command"].removeprefix("pmlopt "))
+    assert load("mechanism.json").value == pytest.approx(point["value"], abs=1e-9)
+    exact = run(f"{line} --exact-counts -o exact.html")
+    assert "warning: The page has the exact shares" in exact.stderr
+    assert shown("exact.html")["about"][0].startswith("Warning: The page has the exact shares")
+    assert "--counts few.csv" in shown("exact.html")["curves"][0]["points"][0]["command"]
+
+
+def test_the_table_of_pairs_is_rounded_and_the_command_gives_the_point_again() -> None:
+    Path("few.csv").write_text(",a,b\nf,143,6\nm,32,57\n")
+    run("explore --about few.csv --utility hamming --epsilon 0.3 --beside none -o page.html")
+    (point,) = shown()["curves"][0]["points"]
+    assert shown()["shared"][point["parts"][0]["prior"]] == pytest.approx([170 / 240, 70 / 240], abs=1e-15)
+    subprocess.run(["sh", "-euc", shown()["before"]["command"]], check=True)
+    assert Path("pairs.csv").read_text() == ",a,b\nf,140,10\nm,30,60\n"
+    run(point["command"].removeprefix("pmlopt "))
+    assert load("mechanism.json").value == pytest.approx(point["value"], abs=1e-9)
+    run("explore --about few.csv --utility hamming --total 0.4 -o page.html")
+    assert "Counts of people are rounded" in shown()["about"][1]
+
+
+def test_a_confidence_set_needs_the_exact_counts() -> None:
+    line = "explore --counts counts.csv --utility hamming --epsilon 0.4 --beside none --delta 0.01"
+    assert "--exact-counts" in run(f"{line} -o page.html", code=2).output
+    assert "warning" in run(f"{line} --exact-counts -o page.html").stderr
+
+
+def test_a_report_on_a_design_for_a_sample_warns_and_has_no_number_of_people() -> None:
+    for source, warned in (("--counts counts.csv", True), ("--prior law.csv", False)):
+        Path("law.csv").write_text("letter,probability\n1,.4\n2,.3\n3,.2\n4,.1\n")
+        run(f"design {source} --epsilon 0.3 --utility hamming -o mechanism.json")
+        said = run("report mechanism.json -o report.md")
+        text = Path("report.md").read_text("utf-8")
+        assert ("warning: The page has the exact shares" in said.stderr) == warned
+        assert ("exact shares of the people" in text) == warned
+        assert ("4 letters, from a sample" in text) == warned
+        assert "10,000" not in text
 
 
 def test_two_columns_of_a_joint_law() -> None:

@@ -62,3 +62,30 @@ def test_the_commands_keep_the_order_where_that_is_said(tmp_path: Path) -> None:
     found = (tmp_path / "random.csv").read_text().split()[1:]
     assert sorted(found) == sorted(flipped)
     assert found != flipped  # once in 10^119 times
+
+
+def test_a_plan_keeps_the_order_which_the_screen_the_report_and_check_state(tmp_path: Path) -> None:
+    (tmp_path / "data.csv").write_text("\n".join(["ill", *SORTED["ill"], ""]))
+    identity = Mechanism([[1.0, 0.0], [0.0, 1.0]], ["no", "yes"], ["no", "yes"])
+    identity.save(tmp_path / "copy.json")
+    plan = 'keep_order = {}\n[release.ill]\nmechanism = "copy.json"\n'
+    for kept in ("true", "false"):
+        (tmp_path / "plan.toml").write_text(plan.format(kept))
+        out = tmp_path / kept
+        said = run("release", tmp_path / "data.csv", "--plan", tmp_path / "plan.toml", "-o", out)
+        assert ("may reveal what these are sorted" in said) == (kept == "true")
+        assert ("keep the order of the data" in (out / "report.md").read_text()) == (kept == "true")
+        found = (out / "released.csv").read_text().split()[1:]
+        assert (found == SORTED["ill"]) == (kept == "true")  # in a random order once in 10^119 times
+        claims = {one.name: one for one in check(out).parts}
+        assert claims["order"].holds is (None if kept == "true" else True)
+    assert "did you mean 'keep_order'" in _refused(
+        tmp_path, plan.replace("keep_order", "keep_ordr").format("true")
+    )
+    assert "keep_order" in _refused(tmp_path, plan.format('"yes"'))
+
+
+def _refused(folder: Path, plan: str) -> str:
+    """What is printed of a plan that is refused."""
+    (folder / "plan.toml").write_text(plan)
+    return run("release", folder / "data.csv", "--plan", folder / "plan.toml", "--dry-run", code=2)

@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from commands import run
 from mutate_releases import mutate
+from mutate_state import KINDS
 
 from pmlopt import PML, Mechanism, Prior, design, load, solve
 from pmlopt.core import arrays
@@ -198,8 +199,19 @@ class TestFilesOfOthers:
         release(kept, {"ill": made}, tmp_path / "kept", keep=["town"])
         release(people(200, 100), {"ill": made}, tmp_path / "law", law=people(20, 10))
         release(people(200, 100), {"ill": FLIP}, tmp_path / "matrix")
-        for name in ("kept", "law", "matrix"):
-            assert "a part cannot be checked from it" in run("check", tmp_path / name, code=3)
+        for name, undecided, advice in (
+            ("kept", ["in clear"], "repeats the release with --dry-run"),
+            ("law", ["fit", "no raw rows"], "the shares are those of other people"),
+            ("matrix", ["mechanisms/ill.json"], "ask for the saved result"),
+        ):
+            said = run("check", tmp_path / name, code=3)
+            last = said[said.index("What can be checked from the folder holds") :].splitlines()
+            assert all(one in last[0] for one in undecided)
+            assert last[0].endswith("cannot be checked from it.")
+            assert [line.partition(":")[0] for line in last[1:]] == [
+                f"Not checked, {one}" for one in undecided
+            ]
+            assert advice in last[1]
 
     @pytest.mark.parametrize("name", ["report.md", "report.html", "released.csv", "mechanisms/ill.json"])
     def test_a_missing_file_is_a_false_claim_with_the_table(
@@ -235,11 +247,12 @@ class TestFilesOfOthers:
         folder = copied(sealed, tmp_path / "out")
         path = folder / "release.json"
         told = json.loads(path.read_text())
-        for name in ("step", "date", "issuer"):
+        for name in ("step", "date", "issuer", "order"):
             del told[name]
         path.write_text(json.dumps({**told, "format": "pmlopt release 1"}))
         found = {claim.name: claim.holds for claim in check(folder).parts}
         assert found["level together"] is found["fit"] is True
+        assert found["order"] is None  # such a folder kept the order of the data
         assert found["report"] is False  # it is another one that follows from such a description
 
     def test_no_command_writes_into_a_sealed_folder(self, sealed: Path, tmp_path: Path) -> None:
@@ -261,9 +274,15 @@ class TestFilesOfOthers:
         assert "in clear" in [claim.name for claim in check(rewrite(out, in_clear=[less])).failures]
 
     def test_random_changes_are_neither_accepted_nor_end_in_a_traceback(self) -> None:
-        ends, wrong = mutate(seed=7, instances=40)
+        ends, wrong = mutate(seed=7, instances=40, kinds=["folder"])
         assert not wrong
-        assert ends["found"] + ends["refused"] > 25
+        assert ends["folder found"] + ends["folder refused"] > 25
+
+    def test_random_changes_of_what_releases_go_on_from_move_nothing(self) -> None:
+        ends, wrong = mutate(seed=7, instances=60, kinds=list(KINDS))
+        assert not wrong
+        assert {"draft resumed", "publication resumed", "ledger read", "streams read"} <= set(ends)
+        assert all(ends[f"{kind} refused"] for kind in KINDS)
 
 
 class TestReportToSign:
@@ -324,6 +343,25 @@ def test_the_rest_is_dropped_by_one_option_and_estimated_from_the_folder(tmp_pat
     assert "leave out" in run("estimate", out, "--data", data, "--column", "ill", code=2)
     (out / "released.csv").write_text("ill\n" + "yes\n" * 900)
     assert "was changed since it was released" in run("estimate", out, code=2)
+
+
+def test_an_estimate_is_from_no_changed_file_of_a_released_folder(tmp_path: Path) -> None:
+    data, out = tmp_path / "data", tmp_path / "out"
+    data.mkdir()
+    for number in range(3):
+        pd.DataFrame(people(60, 40)).to_parquet(data / f"f{number}.parquet")
+    release(data, {"ill": FLIP}, out)
+    assert json.loads(run("estimate", out, "--json"))["people"] == 300
+    (file, other, *_) = sorted((out / "released").iterdir())
+    content = file.read_bytes()
+    pd.DataFrame(people(100, 0)).to_parquet(file)
+    assert f"{file.name}: was changed since it was released" in run("estimate", out, code=2)
+    file.write_bytes(content)
+    (file.parent / "f9.parquet").write_bytes(content)
+    assert "f9.parquet: was changed since it was released" in run("estimate", out, code=2)
+    (file.parent / "f9.parquet").unlink()
+    other.unlink()
+    assert f"the released file 'released/{other.name}' is missing" in run("estimate", out, code=2)
 
 
 def test_the_loss_and_a_low_rank_are_said_where_people_look(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import datetime
 import errno
 import io
 import itertools
@@ -232,3 +233,42 @@ def written_by(pid: int) -> int:
         except OSError:
             continue
     return max(sizes, default=0)
+
+
+def test_parquet_has_dictionaries_of_columns_whose_values_repeat(tmp_path: Path) -> None:
+    import pyarrow.parquet
+
+    rows = 1000
+    data = {
+        "ill": ["no", "yes"] * (rows // 2),
+        "id": list(range(rows)),
+        "name": [f"n{k}" for k in range(rows)],
+        "age": [k % 70 for k in range(rows)],
+        "born": [datetime.date(1970, 1, 1) + datetime.timedelta(days=k) for k in range(rows)],
+        "none": [None] * rows,
+    }
+    response = Mechanism([[0.75, 0.25], [0.25, 0.75]], ["no", "yes"], ["no", "yes"])
+    out = tmp_path / "out.parquet"
+    for more in ({}, {"parts": [[k] for k in range(rows)]}):
+        with open_table({**data, **more}) as table:
+            apply_columns(table, [ColumnRelease(response, ("ill",))], out)
+        written = pyarrow.parquet.read_table(out)
+        expected = sorted(zip(*(data[name] for name in ("id", "name", "age", "born")), strict=True))
+        columns = (written[name].to_pylist() for name in ("id", "name", "age", "born"))
+        assert sorted(zip(*columns, strict=True)) == expected
+        group = pyarrow.parquet.ParquetFile(out).metadata.row_group(0)
+        columns_of = {group.column(k).path_in_schema: group.column(k) for k in range(group.num_columns)}
+        with_dictionary = {name for name, one in columns_of.items() if one.has_dictionary_page}
+        assert {"ill", "age"} <= with_dictionary
+        assert bool({"id", "name", "born"} & with_dictionary) == bool(more)  # nested columns: all have one
+
+
+def test_a_parquet_file_without_rows_is_whole(tmp_path: Path) -> None:
+    import pyarrow
+    import pyarrow.parquet
+
+    source, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pyarrow.parquet.write_table(pyarrow.table({"ill": pyarrow.array([], pyarrow.string())}), source)
+    with open_table(source, may_be_empty=True) as table:
+        apply_columns(table, [ColumnRelease(identity(["no", "yes"]), ("ill",))], out)
+    assert pyarrow.parquet.read_table(out).to_pydict() == {"ill": []}

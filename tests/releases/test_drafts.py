@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import stat
@@ -160,7 +161,7 @@ class StopHereError(Exception):
     pass
 
 
-def begun(data: Path, out: Path) -> Path:
+def begun(data: Path, out: Path, **options: Any) -> Path:
     """The draft of a folder after two of three files."""
     left = [2]
 
@@ -170,7 +171,7 @@ def begun(data: Path, out: Path) -> Path:
             raise StopHereError
 
     with pytest.raises(StopHereError):
-        apply_folder(FolderTable(data), ILL, out, progress=stop, about={})
+        apply_folder(FolderTable(data), ILL, out, progress=stop, about={}, **options)
     return out.with_name(f".pmlopt-draft-{out.name}")
 
 
@@ -207,6 +208,66 @@ def test_changed_rows_and_files_are_drawn_again(data: Path, tmp_path: Path) -> N
         for name, one in told["files"].items():
             assert pyarrow.parquet.read_table(out / name).num_rows == one["rows"]
         assert set(told["files"]["f0.parquet"]) == {"rows", "dropped", "sha256"}
+
+
+def sign_again(journal: Path, **values: Any) -> None:
+    """Change values of each line, and sign the lines by the key that stands in the journal."""
+    head, *lines = journal.read_bytes().splitlines()
+    told = [{**json.loads(line), **values} for line in lines]
+    for one in told:
+        del one["digest"]
+        one["digest"] = hmac.digest(head, json.dumps(one).encode(), "sha256").hex()
+    journal.write_bytes(
+        b"".join(line + b"\n" for line in (head, *(json.dumps(one).encode() for one in told)))
+    )
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+@pytest.mark.parametrize(
+    "values", [{"dropped": 7}, {"dropped": 0}, {"rows": 93}, {"rows": 100, "dropped": 0}]
+)
+def test_a_journal_that_is_signed_again_moves_no_number(
+    tmp_path: Path, values: dict[str, int], keep_order: bool
+) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(3):
+        cells = ["no", "yes", None, "no"] * 25
+        pyarrow.parquet.write_table(pyarrow.table({"ill": cells}), data / f"f{number}.parquet")
+    options: dict[str, Any] = {"keep_order": keep_order, "drop_missing": True}
+    out = tmp_path / "out"
+    sign_again(begun(data, out, **options) / "journal.jsonl", **values)
+    applied, _ = apply_folder(FolderTable(data), ILL, out, about={}, **options)
+    assert (applied.rows, applied.dropped) == (225, 75)  # by hand: one cell of four is missing
+    told = json.loads((out / "applied.json").read_text())
+    assert (told["rows"], told["dropped"]) == (225, 75)
+    assert sum(pyarrow.parquet.read_table(out / name).num_rows for name in told["files"]) == 225
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_a_drawn_file_with_other_rows_is_drawn_again(tmp_path: Path, data: Path, keep_order: bool) -> None:
+    out = tmp_path / "out"
+    draft = begun(data, out, keep_order=keep_order)
+    for path in (draft / "whole").iterdir():
+        pyarrow.parquet.write_table(pyarrow.table({"ill": ["no"] * 60}), path)
+        sign_again(draft / "journal.jsonl", rows=60, dropped=40, sha256=drafts.digest_of(path))
+    assert apply_folder(FolderTable(data), ILL, out, keep_order=keep_order)[0].rows == 300
+
+
+@pytest.mark.parametrize("keep_order", [False, True])
+def test_finished_files_are_not_drawn_again(tmp_path: Path, data: Path, keep_order: bool) -> None:
+    out = tmp_path / "out"
+    draft = begun(data, out, keep_order=keep_order)
+    finished = {path.name: path.read_bytes() for path in (draft / "whole").iterdir()}
+    drawn: list[str] = []
+
+    def stop(_: int) -> None:
+        drawn.extend(path.name for path in (draft / "whole").iterdir() if path.name not in finished)
+        assert all((draft / "whole" / name).read_bytes() == content for name, content in finished.items())
+
+    assert apply_folder(FolderTable(data), ILL, out, keep_order=keep_order, progress=stop)[0].rows == 300
+    assert drawn == ["f2.parquet"]
+    assert sorted(finished) == ["f0.parquet", "f1.parquet"]
 
 
 def test_what_is_left_in_a_draft_goes_whatever_it_is_and_links_are_not_followed(
@@ -387,6 +448,31 @@ def test_without_files_that_have_no_name_nothing_is_left_and_nothing_replaced(
     with files.whole_file(path, private=True, replace=False) as stream:
         stream.write(b"mine")
     assert (mode_of(path), path.read_bytes()) == (0o600, b"mine")
+    assert names_in(tmp_path) == ["file.csv"]
+
+
+@pytest.mark.parametrize("has_nameless", [True, False])
+def test_only_the_file_that_was_seen_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_nameless: bool
+) -> None:
+    if not has_nameless:
+        monkeypatch.delattr(os, "O_TMPFILE", raising=False)
+    path = tmp_path / "file.csv"
+    path.write_text("old")
+    path.chmod(0o640)
+    with files.whole_file(path, replace=False) as stream:
+        stream.write(b"new")
+    assert (path.read_text(), mode_of(path)) == ("new", 0o640)
+    (tmp_path / "other").write_text("a release")
+
+    def write_late() -> None:
+        with files.whole_file(path, replace=False) as stream:
+            stream.write(b"late")
+            (tmp_path / "other").replace(path)
+
+    with pytest.raises(FileFormatError, match="another process wrote it"):
+        write_late()
+    assert path.read_text() == "a release"
     assert names_in(tmp_path) == ["file.csv"]
 
 

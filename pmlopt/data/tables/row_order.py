@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import pairwise
 from pathlib import Path
@@ -258,34 +258,33 @@ def gather_rows(rows: Any, order: IntArray) -> Any:
 
 def join_batches(batches: Iterable[Any], size: int) -> Iterator[Any]:
     """Yield record batches joined, each as soon as it has so many bytes; the last one may have fewer."""
-    held: list[Any] = []
-    total = 0
-    for batch in batches:
-        held.append(batch)
-        total += batch.nbytes
-        if total >= size:
-            yield join(held)
-            held, total = [], 0
-    if held:
-        yield join(held)
+    return map(join, _collect_batches(batches, size, lambda batch: batch.nbytes))
 
 
 def cut_rows(batches: Iterable[Any], size: int) -> Iterator[Any]:
     """Yield the rows of record batches in batches of as many rows each; the last one may have fewer."""
+    left: list[Any] = []
+    for held in _collect_batches(batches, size, lambda batch: batch.num_rows):
+        whole = join([*left, *held])
+        end = whole.num_rows - whole.num_rows % size
+        for begin in range(0, end, size):
+            yield whole.slice(begin, size)
+        left = [whole.slice(end)] if end < whole.num_rows else []
+    yield from left
+
+
+def _collect_batches(batches: Iterable[Any], size: int, measure: Callable[[Any], int]) -> Iterator[list[Any]]:
+    """Yield lists of batches, each as soon as its measures add up to a size; the last one may have less."""
     held: list[Any] = []
     total = 0
     for batch in batches:
         held.append(batch)
-        total += batch.num_rows
-        if total < size:
-            continue
-        whole = join(held)
-        for begin in range(0, total - size + 1, size):
-            yield whole.slice(begin, size)
-        held = [whole.slice(total - total % size)]
-        total %= size
-    if total:
-        yield join(held)
+        total += measure(batch)
+        if total >= size:
+            yield held
+            held, total = [], 0
+    if held:
+        yield held
 
 
 def join(batches: Sequence[Any]) -> Any:

@@ -36,6 +36,9 @@ MAX_GROUP_ROWS = 2**18
 MAX_GROUP_CELLS = 2**21
 """Cells of such a group, so that wide tables have shorter ones."""
 
+MAX_COMPARED_CELLS = 2**14
+"""Cells of a column that are looked at to decide whether its values repeat."""
+
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
 COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -373,12 +376,13 @@ class TypedSink:
                 written.append(pyarrow.field(column.name, self._type(kind, column.name)))
         self._columns = columns
         self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
-        self._writer = self._begun(stream)
+        self._stream, self._writer = stream, None
 
     def _type(self, kind: Any, name: str) -> Any:
         return plain_type(kind, name)
 
-    def _begun(self, stream: BinaryIO) -> Any:
+    def _begun(self, first: Any) -> Any:
+        """Return the writer of a file whose first group of rows is known."""
         raise NotImplementedError
 
     def rows(self, columns: Sequence[Cells]) -> Any:
@@ -400,10 +404,15 @@ class TypedSink:
             else encode_categories(cells) if pyarrow.types.is_dictionary(field.type) else cells
             for cells, column, field in zip(rows.columns, self._columns, self._schema, strict=True)
         ]  # fmt: skip
-        self._writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema))
+        group = pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
+        if self._writer is None:
+            self._writer = self._begun(group)
+        self._writer.write_batch(group)
 
     def close(self) -> None:
-        """Write the footer."""
+        """Write the footer, of a file without rows too."""
+        if self._writer is None:
+            self._writer = self._begun(self._schema.empty_table())
         self._writer.close()
 
     def abandon(self) -> None:
@@ -413,26 +422,57 @@ class TypedSink:
 class ParquetSink(TypedSink):
     """Parquet, a row group for each group of rows; categories are those of its own rows."""
 
-    def _begun(self, stream: BinaryIO) -> Any:
+    def _begun(self, first: Any) -> Any:
         import pyarrow.parquet
 
-        return pyarrow.parquet.ParquetWriter(stream, self._schema)
+        named = repeating_columns(first)
+        return pyarrow.parquet.ParquetWriter(self._stream, self._schema, use_dictionary=named)
 
     def _type(self, kind: Any, name: str) -> Any:
         return category_type(kind, name)
 
     def abandon(self) -> None:
         """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
-        self._writer.is_open = False
+        if self._writer is not None:
+            self._writer.is_open = False
 
 
 class ArrowSink(TypedSink):
     """An Arrow IPC file, as Feather is; categories become their values, as batches may differ in them."""
 
-    def _begun(self, stream: BinaryIO) -> Any:
+    def _begun(self, first: Any) -> Any:
         import pyarrow.ipc
 
-        return pyarrow.ipc.new_file(stream, self._schema)
+        return pyarrow.ipc.new_file(self._stream, self._schema)
+
+
+def repeating_columns(rows: Any) -> list[str] | bool:
+    """Return the columns whose values repeat, for which Parquet makes a dictionary; True for all.
+
+    Of a column without repetitions it makes one in vain, which takes a third of the time of writing. Only the
+    rows that are written decide.
+
+    Args:
+        rows: the first group of rows.
+    """
+    import pyarrow
+
+    if any(pyarrow.types.is_nested(kind) for kind in rows.schema.types):
+        return True  # their parts have names of their own
+    columns = zip(rows.schema.names, rows.columns, strict=True)
+    found = [name for name, column in columns if _repeats(column.slice(0, MAX_COMPARED_CELLS))]
+    return True if len(found) == len(rows.schema.names) else found
+
+
+def _repeats(cells: Any) -> bool:
+    """Return whether some cells have at most half as many values as cells, or cannot be compared."""
+    import pyarrow
+    import pyarrow.compute
+
+    try:
+        return bool(pyarrow.compute.count_distinct(cells).as_py() <= len(cells) / 2)
+    except pyarrow.ArrowNotImplementedError:
+        return True
 
 
 def _plain(cells: Any, kind: Any) -> Any:

@@ -44,6 +44,18 @@ NOT_PROMISED = (
 """What no report of one mechanism promises."""
 
 
+EXACT_COUNTS = (
+    "The page has the exact shares of the people that the prior was counted in: two such pages on nearly the "
+    "same people give away the values of those who differ. It is for those who may see the data."
+)
+"""What is stated of a page with the prior of a sample."""
+
+
+def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:
+    """Return a warning where a certificate is about a prior with the exact counts of a sample."""
+    return () if getattr(certificate.about, "samples", None) is None else (EXACT_COUNTS,)
+
+
 def warnings_of(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeTells]) -> tuple[str, ...]:
     """What is easily overlooked: a limit that binds nothing, outcomes that give letters away or exclude them.
 
@@ -72,7 +84,7 @@ def _scope(privacy: Requirement | None, prior: Prior | None) -> str:
         return words
     if prior is None:
         return "as the promise says"
-    sample = "" if prior.samples is None else f", from {prior.samples:,} observations"
+    sample = "" if prior.samples is None else ", from a sample"
     return f"under the prior of the file ({prior.size} letters{sample})"
 
 
@@ -177,6 +189,7 @@ def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[
     yield Section("", [f"{name}, a result of the kind {certificate.kind}."], kind="soft")
     yield Section("", [certificate.statement], kind="promise")
     yield Section("", () if privacy is None else privacy.meanings, kind="list")
+    yield from (Section("", [line], kind="warning") for line in warn_of_sample(certificate))
     if known is not None and privacy is not None:
         yield from (Section("", [line], kind="warning") for line in warnings_of(known, privacy, outcomes))
     if isinstance(design, DesignCertificate):

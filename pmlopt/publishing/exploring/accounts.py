@@ -20,7 +20,15 @@ from pmlopt.model.utility import UtilityLike
 from pmlopt.programs.designs import design
 from pmlopt.programs.program import Program
 from pmlopt.publishing.exploring.exploration import Curve, Exploration, Part, Point
-from pmlopt.publishing.exploring.solved import HALF_WIDTH, answered, facts_of, parts_of
+from pmlopt.publishing.exploring.solved import (
+    HALF_WIDTH,
+    ROUNDED_COUNTS,
+    answered,
+    facts_of,
+    parts_of,
+    warn_of_exact_counts,
+)
+from pmlopt.publishing.stated_law import restate_secret
 from pmlopt.releases import Ledger, Stream
 from pmlopt.releases.attributes import attribute_levels
 
@@ -36,6 +44,7 @@ def of_columns(
     count: int = 21,
     title: str = "",
     half_width: float = HALF_WIDTH,
+    exact_counts: bool = False,
 ) -> Exploration:
     """Explore how a total level is split over two columns that are both released, each by its best design.
 
@@ -50,6 +59,7 @@ def of_columns(
         count: how many splits, both ends included.
         title: of the page.
         half_width: of estimated frequencies, for which people are counted.
+        exact_counts: state the exact counts of a sample; else the table of pairs is rounded.
 
     Raises:
         PrivacyError: the total is not positive.
@@ -66,6 +76,7 @@ def of_columns(
     splits = whole(count, "the number of splits", InputError)
     if splits < 2 or len(joint.joint) > 1:
         raise InputError("give two splits or more, and one joint law of the two columns")
+    counted, joint = joint.counted, restate_secret(joint, exact_counts)
     utilities = utility if isinstance(utility, tuple) else (utility, utility)
     names = (joint.name, "the other column")
     priors = (Prior(joint.law, joint.values), joint.prior)
@@ -103,7 +114,11 @@ def of_columns(
         f"level of {names[0]} [nats]",
         "told by both releases [nats]",
         tuple(drawn),
-        about=(f"Of {most:g} nats, {names[0]} has what the axis says, and {names[1]} the rest.",),
+        about=(
+            f"Of {most:g} nats, {names[0]} has what the axis says, and {names[1]} the rest.",
+            *([ROUNDED_COUNTS] if counted and not exact_counts else []),
+        ),
+        warnings=warn_of_exact_counts(joint.prior),
         failures=(*solved[0].failures, *solved[1].failures),
         before_python="import pmlopt\n\njoint, utility = ...  # what was explored",
     )
@@ -207,6 +222,7 @@ def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
         (Curve("told of the person", tuple(points)),),
         about=tuple(about),
         limit=ledger.total,
+        warnings=warn_of_exact_counts(ledger.initial),
         before_python="import pmlopt\n\nledger, utility = ...  # a utility for what comes next",
     )
 

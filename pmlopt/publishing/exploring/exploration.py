@@ -207,6 +207,7 @@ class Exploration:
         better: whether less or more of the height is better; "" where it is no price that is weighed.
         about: sentences under the title.
         failures: sentences on points that could not be solved.
+        warnings: sentences on what the whole page reveals.
         limit: a line that no point may exceed, on the axis of the height.
         before_command, before_python: what is said before the command, and before the line of Python.
     """
@@ -219,6 +220,7 @@ class Exploration:
     better: Literal["less", "more", ""] = ""
     about: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
     limit: float | None = None
     before_command: str = ""
     before_python: str = ""
@@ -252,7 +254,7 @@ class Exploration:
         return {
             "title": shown(self.title),
             **{name: getattr(self, name) for name in ("across", "height", "choice", "better", "limit")},
-            "about": [*self.about, *self.failures],
+            "about": [*(f"Warning: {line}" for line in self.warnings), *self.about, *self.failures],
             "told": list(TOLD),
             "before": {"command": self.before_command, "python": self.before_python},
             "curves": [kept.curve(curve) for curve in self.curves],

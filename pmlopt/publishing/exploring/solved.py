@@ -16,7 +16,7 @@ from pmlopt.errors import InputError, MechanismError, SweepError
 from pmlopt.measures.outcomes import outcome_warnings
 from pmlopt.programs.design_program import ListedCertificate
 from pmlopt.programs.program import Program
-from pmlopt.programs.reports.pages import warnings_of
+from pmlopt.programs.reports.pages import EXACT_COUNTS, warnings_of
 from pmlopt.programs.result import Result
 from pmlopt.publishing.exploring.exploration import Part, Point
 from pmlopt.releases.estimation import people_needed
@@ -25,6 +25,9 @@ from pmlopt.verification import load
 
 HALF_WIDTH = 0.01
 """Of the intervals of estimated frequencies for which people are counted: one in a hundred."""
+
+ROUNDED_COUNTS = "Counts of people are rounded, as in a release, and designs are for the rounded shares."
+"""What is stated of a page whose prior comes from a sample."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +68,13 @@ class Answers:
         return ((row, result) for row, result in pairs if row.value is not None and not row.failed)
 
     @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence where a certificate has the exact counts of a sample."""
+        return warn_of_exact_counts(*(
+            one.certificate.about for one in self.results if one is not None
+        ))  # fmt: skip
+
+    @property
     def failures(self) -> tuple[str, ...]:
         """A sentence where rows have an error, with the first one."""
         failed = self.table.failed
@@ -72,6 +82,11 @@ class Answers:
             return ()
         count = f"{len(failed)} of {things(len(self.table.rows), 'point')}"
         return (f"{count} could not be solved and are left out; the first says: {failed[0].error}",)
+
+
+def warn_of_exact_counts(*priors: Prior | None) -> tuple[str, ...]:
+    """Return a warning where the exact shares of a sample are on a page."""
+    return (EXACT_COUNTS,) if any(getattr(one, "samples", None) is not None for one in priors) else ()
 
 
 def answered(builder: Callable[..., Program[Any]], grid: Any, **options: Any) -> Answers:

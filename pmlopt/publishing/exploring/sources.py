@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -25,7 +25,15 @@ from pmlopt.programs.reports.baselines import Measured, measured, randomized_res
 from pmlopt.programs.solving import certify
 from pmlopt.publishing.exploring.accounts import of_columns, of_ledger, of_stream
 from pmlopt.publishing.exploring.exploration import Curve, Exploration, Point
-from pmlopt.publishing.exploring.solved import HALF_WIDTH, Answers, answered, point_of
+from pmlopt.publishing.exploring.solved import (
+    HALF_WIDTH,
+    ROUNDED_COUNTS,
+    Answers,
+    answered,
+    point_of,
+    warn_of_exact_counts,
+)
+from pmlopt.publishing.stated_law import needs_sample, restate_prior, restate_secret
 from pmlopt.releases import Ledger, Stream
 from pmlopt.sweeps import Row, Sweep
 
@@ -107,9 +115,13 @@ def of_design(
     half_width: float = HALF_WIDTH,
     title: str = "",
     copied: Copied | None = None,
+    exact_counts: bool = False,
     **solving: Any,
 ) -> Exploration:
     """Explore the best utility over the level.
+
+    Where the prior was estimated from a sample, its counts are rounded as those of a release are, and designs
+    are for the rounded shares.
 
     Args:
         prior: N letters.
@@ -122,13 +134,15 @@ def of_design(
         half_width: of estimated frequencies, for which people are counted.
         title: of the page.
         copied: how a point is said again; left out, by the prior's numbers.
+        exact_counts: state the exact counts of a sample, and design for them.
         solving: options of `sweep`, such as `time_limit`.
 
     Raises:
-        InputError: a name in `beside` is unknown.
+        InputError: a name in `beside` is unknown, or the requirement has the exact counts of a sample.
         SweepError: no level could be solved, with the first error.
     """
-    p, levels = as_prior(prior), epsilon
+    given_prior, levels = as_prior(prior), epsilon
+    p = restate_prior(given_prior, exact_counts)
     strange = [name for name in beside if name not in BESIDE]
     if strange:
         raise InputError(f"beside has {strange[0]!r}: known are {', '.join(BESIDE)}")
@@ -137,6 +151,11 @@ def of_design(
     grid = sorted({real(level, "a level", PrivacyError) for level in levels})
     if not grid:
         raise PrivacyError("there are no levels: give one at least")
+    if not exact_counts and needs_sample(privacy(grid[0])):
+        raise InputError(
+            "the requirement has the exact counts of a sample (a confidence set, or a joint law of counts), "
+            "which are not shown: explore a Secret itself, or give exact_counts=True (--exact-counts)"
+        )
     words = copied or copied_of(p, utility)
     requirements = [privacy]
     if "ldp" in beside and not isinstance(privacy(grid[0]), LDP):
@@ -157,20 +176,28 @@ def of_design(
     if worth is not None:
         height, everything = worth.what, worth.value(worth.everything)
         about = (f"Releasing everything, with no privacy, has the {worth.what} {everything:.6g}.",)
+    if p is not given_prior:
+        about = (*about, ROUNDED_COUNTS)
     given = "" if privacy in (PML, LDP) else "\nprivacy = ...  # the requirement of a level that was explored"
     return Exploration(
         title or f"Explore {height} over privacy", "epsilon [nats]", height, (*curves, *compared),
         "Requirement", "more" if first[0].maximised else "less", about,
         tuple(line for found in answers for line in found.failures),
+        warn_of_exact_counts(p),
         before_command=words.before,
         before_python=f"import pmlopt\n\nprior = {words.prior}\nutility = {words.utility}{given}",
     )  # fmt: skip
 
 
 def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
-    """Explore the best utility of the data over the level about a secret: `of_design` with `about=secret`."""
+    """Explore the best utility of the data over the level about a secret: `of_design` with `about=secret`.
+
+    The table of pairs of a sample is rounded, unless `exact_counts=True`.
+    """
     options = {"beside": BESIDE[1:], **options}
-    return of_design(secret.prior, utility, lambda level: PML(level, about=secret), *arguments, **options)
+    stated = restate_secret(secret, options.get("exact_counts", False))
+    found = of_design(stated.prior, utility, lambda level: PML(level, about=stated), *arguments, **options)
+    return found if stated is secret else replace(found, about=(*found.about, ROUNDED_COUNTS))
 
 
 def of_builders(
@@ -209,10 +236,12 @@ def of_builders(
     named = builders if isinstance(builders, Mapping) else {"": builders}
     curves, sense = [], False
     failures: list[str] = []
+    warned: tuple[str, ...] = ()
     for name, builder in named.items():
         found = answered(builder, grid, **solving)
         curves += _sweep_curves(name, found, half_width, f"builders[{name!r}]" if name else "builder")
         failures += found.failures
+        warned = warned or found.warnings
         sense = builder(**found.table.rows[0].point).maximised
     return Exploration(
         title or f"Explore {height}",
@@ -222,6 +251,7 @@ def of_builders(
         "Curve",
         "more" if sense else "less",
         failures=tuple(failures),
+        warnings=warned,
         before_python=f"import pmlopt\n\n{'builder' if '' in named else 'builders'} = ...  # what was given",
     )
 
@@ -257,7 +287,7 @@ def of_sweep(
     return Exploration(
         title or f"Explore {height}", across or table.names[0], height,
         tuple(_sweep_curves("", found, half_width)), "Curve", "more" if rises else "less",
-        failures=found.failures,
+        failures=found.failures, warnings=found.warnings,
     )  # fmt: skip
 
 
@@ -320,10 +350,6 @@ def _place(row: Row, name: str) -> float:
 def copied_of(prior: Prior, utility: UtilityLike) -> Copied:
     """How designs for a prior in hand are said again: a file of its numbers, and the numbers themselves."""
     numbers = prior.counts or prior.probabilities.tolist()
-    rows = csv_bytes(
-        [("letter", "count" if prior.counts else "probability"), *zip(prior.labels, numbers, strict=True)]
-    )
-    text = rows.decode().replace("\\", "\\\\").replace("%", "%%").replace("\n", "\\n").replace("\r", "")
     named = isinstance(utility, str)
 
     def command(privacy: Callable[[float], Requirement], level: float) -> str:
@@ -335,10 +361,31 @@ def copied_of(prior: Prior, utility: UtilityLike) -> Copied:
             f"--utility {shlex.quote(str(utility))} -o mechanism.json"
         )
 
-    maker = "pmlopt.Prior.from_counts" if prior.counts else "pmlopt.Prior"
+    counted = "from_weights" if prior.samples is None else "from_counts"
+    maker = f"pmlopt.Prior.{counted}" if prior.counts else "pmlopt.Prior"
     return Copied(
         command,
-        f"printf {shlex.quote(text)} > prior.csv" if named else "",
+        written_prior(prior) if named else "",
         f"{maker}({list(numbers)!r}, {list(prior.labels)!r})",
         repr(utility) if named else "...  # the one that was explored",
     )
+
+
+def written_prior(prior: Prior) -> str:
+    """Return the command that writes a prior to `prior.csv`."""
+    numbers = prior.counts or prior.probabilities.tolist()
+    head = ("letter", "count" if prior.counts else "probability")
+    return _printed([head, *zip(prior.labels, numbers, strict=True)], "prior.csv")
+
+
+def written_pairs(secret: Secret) -> str:
+    """Return the command that writes the whole numbers of a joint law to `pairs.csv`, as a crosstab."""
+    rows = zip(secret.values, secret.weights[0].tolist(), strict=True)
+    return _printed([("", *secret.labels), *((value, *numbers) for value, numbers in rows)], "pairs.csv")
+
+
+def _printed(rows: Sequence[Sequence[Any]], name: str) -> str:
+    """Return the command that writes rows as a CSV file."""
+    text = csv_bytes(rows).decode().replace("\\", "\\\\").replace("%", "%%")
+    text = text.replace("\n", "\\n").replace("\r", "")
+    return f"printf {shlex.quote(text)} > {name}"

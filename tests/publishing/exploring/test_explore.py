@@ -12,7 +12,7 @@ import sys
 from functools import cache, partial
 from html.parser import HTMLParser
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -45,10 +45,12 @@ from pmlopt.errors import (
     SweepError,
     UtilityError,
 )
+from pmlopt.model.uncertainty import confidence_ball
 from pmlopt.programs import best_guaranteed_utility
 from pmlopt.programs.reports.baselines import baselines
+from pmlopt.programs.reports.pages import EXACT_COUNTS
 from pmlopt.publishing.exploring import Curve, Exploration, Part, Point, exploration
-from pmlopt.publishing.exploring.solved import Answers
+from pmlopt.publishing.exploring.solved import ROUNDED_COUNTS, Answers
 from pmlopt.releases.attributes import attribute_levels
 from pmlopt.releases.estimation import people_needed
 
@@ -92,7 +94,8 @@ class TestDesigns:
     @given(st.lists(st.integers(1, 50), min_size=2, max_size=5), st.floats(0.05, 1.5))
     def test_two_letters_and_more_follow_the_definition_of_pml(self, counts: list[int], level: float) -> None:
         prior = Prior.from_counts(counts)
-        (point,) = explore(prior, "hamming", epsilon=[level], beside=()).curves[0].points
+        found = explore(prior, "hamming", epsilon=[level], beside=(), exact_counts=True)
+        (point,) = found.curves[0].points
         (part,) = point.parts
         law = prior.pmf @ part.matrix
         expected = np.log((part.matrix / law).max(axis=0))
@@ -188,6 +191,76 @@ class TestSweeps:
         lone = explore(worst, {"epsilon": LEVELS})
         assert lone.better == "less"
         assert [p.value for p in lone.curves[0].points] == [solve(worst(epsilon=e)).value for e in LEVELS]
+
+
+class TestStatedCounts:
+    """Pages state the counts of a sample rounded, as a release does."""
+
+    COUNTS: ClassVar[dict[Any, int]] = {"a": 143, "b": 77, "c": 31, "d": 6}
+
+    def test_a_design_is_for_the_rounded_shares_and_no_exact_count_is_on_the_page(self) -> None:
+        sample = Prior.from_counts(self.COUNTS)
+        found = explore(sample, "hamming", epsilon=[0.4], beside=())
+        (point,) = found.curves[0].points
+        law = np.array([140, 80, 30, 10]) / 260  # to tens by hand, and one step at least
+        assert point.parts[0].prior == pytest.approx(law, abs=1e-15)
+        alone = solve(design(Prior(law, list("abcd")), PML(0.4), "hamming"))
+        assert point.value == pytest.approx(alone.value, abs=1e-9)
+        text = json.dumps(found.to_dict())
+        assert not [count for count in self.COUNTS.values() if f"[{count}," in text or f" {count}," in text]
+        assert "[140, 80, 30, 10]" in found.before_python
+        assert "a,140" in found.before_command
+        assert found.warnings == ()
+
+    def test_a_sample_of_a_known_size_is_rounded_too(self) -> None:
+        found = explore(Prior([0.55, 0.45], samples=101), "hamming", epsilon=[0.4], beside=())
+        prior = found.curves[0].points[0].parts[0].prior  # 56 and 45 of 101 people
+        assert prior == pytest.approx(np.array([60, 50]) / 110, abs=1e-15)
+
+    def test_exact_counts_are_an_option_that_the_page_names(self) -> None:
+        sample = Prior.from_counts(self.COUNTS)
+        found = explore(sample, "hamming", epsilon=[0.4], beside=(), exact_counts=True)
+        assert found.curves[0].points[0].parts[0].prior == pytest.approx(sample.pmf, abs=0)
+        assert found.to_dict()["about"][0] == f"Warning: {EXACT_COUNTS}"
+        assert "from_counts([143, 77, 31, 6]" in found.before_python
+
+    @pytest.mark.parametrize("total", [None, 0.6])
+    def test_the_table_of_pairs_is_rounded(self, total: float | None) -> None:
+        secret = Secret.from_counts([[143, 6], [32, 57]], ["a", "b"], ["ill", "well"])
+        options: dict[str, Any] = {"epsilon": [0.3], "beside": ()} if total is None else {"total": total}
+        found = explore(secret, "hamming", **options)
+        part = found.curves[0].points[0].parts[-1]
+        assert part.prior == pytest.approx(np.array([170, 70]) / 240, abs=1e-15)  # 140 + 30, 10 + 60
+        assert ROUNDED_COUNTS in found.about
+
+    def test_a_set_of_a_sample_needs_exact_counts(self) -> None:
+        sample = Prior.from_counts(self.COUNTS)
+        secret = Secret.from_counts([[143, 6], [32, 57]])
+        options: dict[str, Any] = {"epsilon": [0.4], "beside": ()}
+        for prior, privacy in (
+            (sample, lambda level: PML(level, confidence_ball(sample, 0.01))),
+            (sample, lambda level: PML(level, confidence_ball(sample, 0.01)) & LDP(1.0)),
+            (secret.prior, lambda level: PML(level, about=secret)),
+        ):
+            with pytest.raises(InputError, match="exact_counts=True"):
+                explore(prior, "hamming", privacy, **options)
+            assert explore(prior, "hamming", privacy, exact_counts=True, **options).warnings
+
+    def test_what_was_solved_before_is_shown_with_a_warning(self, tmp_path: Path) -> None:
+        sample = Prior.from_counts(self.COUNTS)
+
+        def program(epsilon: float) -> Any:
+            return design(sample, PML(epsilon), "hamming")
+
+        table = sweep(program, {"epsilon": [0.4]}, mechanisms=tmp_path)
+        pages = [explore(table, tmp_path), explore(program, {"epsilon": [0.4]})]
+        ledger = Ledger(sample, people=1, total=1.0)
+        ledger.record(np.full((4, 2), 0.5), [0])
+        for page in (*pages, explore(ledger)):
+            assert page.warnings == (EXACT_COUNTS,)
+            assert page.to_dict()["about"][0].startswith("Warning: ")
+        assert explore(lambda epsilon: design([0.5, 0.5], PML(epsilon), "hamming"),
+                       {"epsilon": [0.4]}).warnings == ()  # fmt: skip
 
 
 class TestAccounts:
