@@ -524,7 +524,9 @@ class LIP(MeanBounds):
     name: ClassVar[str] = "lip"
 
     def __post_init__(self) -> None:
-        for side in ("lower", "upper"):
+        for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
+            if getattr(self, side) == math.inf:
+                raise PrivacyError(f"the {side} bound is infinite: without it this is {one_sided}")
             bound = nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
             if bound > LARGEST_EXPONENT:
                 raise PrivacyError(f"the {side} bound {bound} is past 700 nats: no float holds e^{side}")
