@@ -376,12 +376,13 @@ class Asked(ColumnOptions, AskedSet):
         "then measured, it is the sample of --delta, and may have letters that were not seen.", "--counts"
     )] = None  # fmt: skip
     privacy_name: Annotated[str, Opt(
-        "pml, ldp, lip, maximal-leakage, approximate-pml, renyi-pml, sibson-leakage, "
+        "pml, ldp, lip, pmc, maximal-leakage, vulnerability, approximate-pml, renyi-pml, sibson-leakage, "
         "maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of a requirement "
         "of your own (--import).", "--privacy"
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, Gives(("about", "secret")), Opt(
-        "PML (also of finite order) and Pufferfish: protect a secret that the data tells of, not the data. "
+        "PML (also of finite order), vulnerability and Pufferfish: protect a secret that the data tells of, "
+        "not the data. "
         "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
         "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
@@ -389,7 +390,8 @@ class Asked(ColumnOptions, AskedSet):
         "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"
     )] = None  # fmt: skip
     gain_file: Annotated[Path | None, Gives(("gain",), read_gains), Opt(
-        "g-leakage only: CSV matrix of gains, a row for each letter and a column for each guess.", "--gain"
+        "g-leakage and vulnerability: CSV matrix of gains, a row for each letter and a column for each "
+        "guess.", "--gain"
     )] = None  # fmt: skip
     slack: Annotated[float | None, Gives(("delta",)), Opt(
         "Approximate PML only: what may be added to e^epsilon P(E)."
