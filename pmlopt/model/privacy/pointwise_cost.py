@@ -39,7 +39,7 @@ class PMC(MeanBounds):
 
     epsilon: float
     name: ClassVar[str] = "pmc"
-    meaning: ClassVar[str] = "No outcome makes any expected cost of a guess less by more than e^{limit} times."
+    meaning: ClassVar[str] = "No outcome makes the expected cost of a guess smaller by more than e^{limit}."
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
