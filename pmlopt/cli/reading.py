@@ -188,7 +188,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
         InputError: there is no such constraint, or it needs another value.
     """
     from pmlopt.core.records import fields_of, kinds_of
-    from pmlopt.model.constraints import Constraint, OutcomeLeakage, Strata
+    from pmlopt.model.constraints import CategoryRetention, Constraint, OutcomeLeakage, Strata
 
     name, _, value = text.partition("=")
     kinds = kinds_of(Constraint)
@@ -207,8 +207,10 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     rows = files.read_rows(Path(value))[1:]
     if any(len(row) != 2 for row in rows):
         raise FileFormatError(f"{value}: a row has not two cells: it has a header and two columns of labels")
-    if kinds[name] is OutcomeLeakage:
-        return OutcomeLeakage({known.get(label, label): files.number_of(nats, value) for label, nats in rows})
+    if kinds[name] in (OutcomeLeakage, CategoryRetention):
+        return cast("Constraint", kinds[name](
+            [(known.get(label, label), files.number_of(number, value)) for label, number in rows]
+        ))  # fmt: skip
     pairs = [(known.get(one, one), known.get(other, other)) for one, other in rows]
     return cast("Constraint", kinds[name](dict(pairs) if kinds[name] is Strata else pairs))
 
