@@ -124,6 +124,24 @@ def read_gains(path: Path, prior: Prior) -> Any:
     return rows.T
 
 
+def read_known(text: str, _: Prior | None = None) -> Any:
+    """Return the positions of attributes that may be known, or "any".
+
+    Raises:
+        InputError: a part is no whole number.
+
+    Examples:
+        >>> read_known("0,2"), read_known("any")
+        ((0, 2), 'any')
+    """
+    if text == "any":
+        return text
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(f"--known {text!r}: give any, or positions of attributes from 0, such as 0,2")
+    return tuple(map(int, parts))
+
+
 def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     """The rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
     from pmlopt.data.tables.labelled import table

@@ -36,6 +36,7 @@ from pmlopt.model.privacy.requirement import (
     shaped,
 )
 from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
+from pmlopt.model.privacy.side_information import Known, SideInformationPML
 from pmlopt.model.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
 from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.model.uncertainty.joint_laws import JointLaws
@@ -374,12 +375,15 @@ class PML(MeanBounds):
         over: the priors for which it must hold, or about a secret the `JointLaws`; left out, the law of the
             design alone.
         about: the `Secret` that is protected in place of the data.
+        known: attributes that an adversary may know already, where letters are tuples of attributes: their
+            positions from 0, or "any". The bound holds given each value of each subset of them.
 
     Raises:
         PrivacyError: epsilon is negative, NaN or infinite, `over` is no set of priors, `about` is no secret,
-            budgets and one of `over` and `about` are given together, or `over` does not fit `about`.
+            forms are given together that do not go together, or `over` does not fit `about`.
 
-    Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)].
+    Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)]; given known
+    attributes, [lopuhaa2020viewpoint].
 
     Examples:
         >>> requirement = PML(math.log(1.5))
@@ -406,6 +410,7 @@ class PML(MeanBounds):
         epsilon: float | Sequence[float] = 0.0,
         over: PriorSet | JointLaws | None = None,
         about: Secret | None = None,
+        known: Known | Sequence[int] | None = None,
     ) -> Any:
         """The requirement of the form that is asked for: a `PML` where it is one epsilon, about the data."""
         if hasattr(epsilon, "is_dcp"):
@@ -415,6 +420,13 @@ class PML(MeanBounds):
             )
         if np.ndim(epsilon) > 0 and (over is not None or about is not None):
             raise PrivacyError("budgets for letters, `over` and `about` are forms of PML: give one of them")
+        if known is not None:
+            if np.ndim(epsilon) > 0 or over is not None:
+                raise PrivacyError(
+                    "`known` is of one level under the laws: leave out budgets and `over`, or join two "
+                    "requirements by &"
+                )
+            return SideInformationPML(float(np.asarray(epsilon)), known, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
             raise PrivacyError(
                 "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "
@@ -432,8 +444,10 @@ class PML(MeanBounds):
         epsilon: float | Sequence[float],
         over: PriorSet | JointLaws | None = None,
         about: Secret | None = None,
+        known: Known | Sequence[int] | None = None,
     ) -> None:
-        assert about is None  # `__new__` has made another object
+        assert about is None  # `__new__` has made another object, as it has with `known`
+        assert known is None
         object.__setattr__(self, "epsilon", nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
         if over is not None and not isinstance(over, PriorSet):
             raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
