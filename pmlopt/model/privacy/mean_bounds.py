@@ -37,7 +37,7 @@ from pmlopt.model.privacy.requirement import (
 )
 from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
 from pmlopt.model.privacy.side_information import Known, SideInformationPML
-from pmlopt.model.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
+from pmlopt.model.uncertainty import ChoquetSet, Cone, ConvexHull, L1Ball, PriorSet, pointwise_capacity, vertex_hull
 from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows
@@ -265,7 +265,9 @@ class MeanBounds(Requirement):
             return (Staircase(0.0, 1 / keep),)
         if isinstance(least, L1Ball) and not least.empties and (least.center.pmf == prior.pmf).all():
             return least.families(keep)
-        return Cone(least, keep)
+        # of other sets the extreme columns are known by the vertices only
+        listed = isinstance(least, ChoquetSet | ConvexHull)
+        return Cone(least if listed else vertex_hull(least), keep)
 
 
 def _level(p: Prior, m: Mechanism, one: Bound) -> float:
