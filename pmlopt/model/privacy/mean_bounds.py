@@ -37,7 +37,15 @@ from pmlopt.model.privacy.requirement import (
 )
 from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
 from pmlopt.model.privacy.side_information import Known, SideInformationPML
-from pmlopt.model.uncertainty import ChoquetSet, Cone, ConvexHull, L1Ball, PriorSet, pointwise_capacity, vertex_hull
+from pmlopt.model.uncertainty import (
+    ChoquetSet,
+    Cone,
+    ConvexHull,
+    L1Ball,
+    PriorSet,
+    pointwise_capacity,
+    vertex_hull,
+)
 from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows
