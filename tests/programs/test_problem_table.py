@@ -1,4 +1,4 @@
-"""Each kind of program is an ordinary cvxpy problem: convex by its rules, with the optimum that `solve` finds."""
+"""Each kind of program is a cvxpy problem: convex by its rules, with the optimum that `solve` finds."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def test_penalties_are_programs_with_a_weight() -> None:
     assert min(heavier) >= max(values) - 1e-6
 
 
-KINDS = {type(make()).__name__: name for name, make in reversed(CASES.items())}
+KINDS = {type(make()).__name__: name for name, make in reversed(list(CASES.items()))}
 """One case of each class of programs."""
 
 

@@ -73,7 +73,9 @@ def test_finite_orders_conform_about_a_secret_and_over_sets() -> None:
 def test_average_leakage_conforms_for_gains_and_about_secrets() -> None:
     secret = Secret([[0.1, 0.2, 0.1, 0.05], [0.3, 0.1, 0.1, 0.05]])
     check_requirement(Vulnerability([[1, 0, 0, 2], [0, 1, 1, 0]], 0.1), PRIOR, instances=2)
-    check_requirement(Vulnerability([[1, 0], [0, 2], [0.5, 0.5]], 0.1, secret), secret.prior, instances=2)
+    check_requirement(
+        Vulnerability([[1.0, 0.0], [0.0, 2.0], [0.5, 0.5]], 0.1, secret), secret.prior, instances=2
+    )
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ VERTEX_ATOL = 1e-12
 def vertex_hull(priors: PriorSet) -> ConvexHull:
     """Return a set of priors as the convex hull of the vertices of its polytope.
 
-    Every vertex is a basic solution of the rows, whose slacks are variables, too. A vertex that rounding hides
+    Every vertex is a basic solution of the rows, whose slacks are variables. A vertex that rounding hides
     makes the hull smaller, so that more columns are allowed: bounds over these columns are then larger, and
     still true.
 

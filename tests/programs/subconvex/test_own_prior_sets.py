@@ -20,7 +20,7 @@ class OwnPolytope(PriorSet):
     """A hull by another name, which gives no columns that are constant on nested sets."""
 
     kind: ClassVar[str] = "own-polytope"
-    words: ClassVar[str] = "of a polytope"  # type: ignore[assignment]
+    words: ClassVar[str] = "of a polytope"
     points: Annotated[FloatArray, Shape("points", "letters")]
 
     def __init__(self, points: Any) -> None:
