@@ -36,7 +36,7 @@ from pmlopt.model.privacy.requirement import (
     shaped,
 )
 from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
-from pmlopt.model.privacy.side_information import Known, SideInformationPML
+from pmlopt.model.privacy.side_information import Known, pml_given_known
 from pmlopt.model.uncertainty import (
     ChoquetSet,
     Cone,
@@ -431,12 +431,7 @@ class PML(MeanBounds):
         if np.ndim(epsilon) > 0 and (over is not None or about is not None):
             raise PrivacyError("budgets for letters, `over` and `about` are forms of PML: give one of them")
         if known is not None:
-            if np.ndim(epsilon) > 0 or over is not None:
-                raise PrivacyError(
-                    "`known` is of one level under the laws: leave out budgets and `over`, or join two "
-                    "requirements by &"
-                )
-            return SideInformationPML(float(np.asarray(epsilon)), known, about)
+            return pml_given_known(epsilon, known, over, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
             raise PrivacyError(
                 "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "

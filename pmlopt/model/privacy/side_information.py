@@ -124,6 +124,20 @@ class SideInformationPML(RatioRequirement):
         return f"PML({self.epsilon}, {about}known={self.known!r})"
 
 
+def pml_given_known(epsilon: Any, known: Any, over: Any, about: Secret | None) -> SideInformationPML:
+    """Return PML given known attributes, from the arguments of `PML`.
+
+    Raises:
+        PrivacyError: budgets or a set of laws are given, with which it has no form.
+    """
+    if np.ndim(epsilon) > 0 or over is not None:
+        raise PrivacyError(
+            "`known` is of one level under the given laws: leave out budgets and `over`, or join two "
+            "requirements by &"
+        )
+    return SideInformationPML(float(np.asarray(epsilon)), known, about)
+
+
 def _checked_positions(known: Any) -> Known:
     """Return "any", or distinct positions in order.
 
