@@ -28,6 +28,7 @@ from .model import uncertainty as uncertainty
 from .model import utility as utility
 from .model.privacy import LDP as LDP
 from .model.privacy import LIP as LIP
+from .model.privacy import PMC as PMC
 from .model.privacy import PML as PML
 from .model.privacy import ApproximatePML as ApproximatePML
 from .model.privacy import GainLeakage as GainLeakage
@@ -39,6 +40,7 @@ from .model.privacy import Pufferfish as Pufferfish
 from .model.privacy import RatioBound as RatioBound
 from .model.privacy import RenyiPML as RenyiPML
 from .model.privacy import SibsonLeakage as SibsonLeakage
+from .model.privacy import Vulnerability as Vulnerability
 from .model.uncertainty import AllPriors as AllPriors
 from .model.uncertainty import Box as Box
 from .model.uncertainty import ConvexHull as ConvexHull

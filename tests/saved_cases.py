@@ -16,6 +16,7 @@ import numpy as np
 from pmlopt import (
     LDP,
     LIP,
+    PMC,
     PML,
     AllPriors,
     ApproximatePML,
@@ -44,6 +45,7 @@ from pmlopt import (
     Result,
     Secret,
     SibsonLeakage,
+    Vulnerability,
     best_worst_case,
     confidence_ball,
     confidence_box,
@@ -94,6 +96,9 @@ REQUIREMENTS: Mapping[str, Requirement] = {
     "budgets": PML([0.3, 0.2, 0.5]),
     "metric": MetricPrivacy(0.3, [[0, 1, 2], [1, 0, 1], [2, 1, 0]]),
     "graph": MetricPrivacy(0.3, [[0, 0.3, np.inf], [0.3, 0, np.inf], [np.inf, np.inf, 0]]),
+    "pmc": PMC(0.3),
+    "vulnerability": Vulnerability(epsilon=0.1),
+    "vulnerability-gain": Vulnerability([[1, 0, 0], [0, 1, 2]], 0.1),
     "g-leakage": GainLeakage(0.2, [[1, 0, 0], [0, 1, 1]]),
     "ratio-bound": RatioBound([[1, 0, 0], [0, 1, 0]], [P, P], 0.2),
     "ratio-bounds": RatioBound([[1, 0, 0], [0, 1, 0]], [P, P], [0.2, 0.3]),
@@ -156,6 +161,7 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
     "gain": lambda: design(P, PML(0.3), ExpectedGain(np.eye(3) + 0.3)),
     "secret": lambda: design(SECRET.prior, PML(0.1, about=SECRET), LOSS),
     "renyi-secret": lambda: design(SECRET.prior, RenyiPML(2, 0.05, about=SECRET), LOSS),
+    "vulnerability-secret": lambda: design(SECRET.prior, Vulnerability(epsilon=0.05, about=SECRET), LOSS),
     "pufferfish": lambda: design(SECRET.prior, Pufferfish(0.2, SECRET), LOSS),
     "joint-laws": lambda: design(
         COUNTED_SECRET.prior, PML(0.5, JointLaws.ball(COUNTED_SECRET, 0.05), COUNTED_SECRET), LOSS

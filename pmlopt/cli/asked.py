@@ -14,7 +14,7 @@ import click
 
 from pmlopt.cli.options import TARGET, Arg, Opt, command, main
 from pmlopt.cli.printing import say, terminal
-from pmlopt.cli.reading import known_name, read_counts, read_distance, read_gains, read_prior
+from pmlopt.cli.reading import known_name, read_counts, read_distance, read_gains, read_known, read_prior
 from pmlopt.core import files
 from pmlopt.core.arrays import Label
 from pmlopt.core.frames import Missing
@@ -376,12 +376,13 @@ class Asked(ColumnOptions, AskedSet):
         "then measured, it is the sample of --delta, and may have letters that were not seen.", "--counts"
     )] = None  # fmt: skip
     privacy_name: Annotated[str, Opt(
-        "pml, ldp, lip, maximal-leakage, approximate-pml, renyi-pml, sibson-leakage, "
-        "maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of a requirement "
-        "of your own (--import).", "--privacy"
+        "pml, pml-given-known, ldp, lip, pmc, maximal-leakage, vulnerability, approximate-pml, renyi-pml, "
+        "sibson-leakage, maximal-alpha-leakage, metric, pufferfish, g-leakage, guess-leakage, or the name of "
+        "a requirement of your own (--import).", "--privacy"
     )] = "pml"  # fmt: skip
     about_file: Annotated[Path | None, Gives(("about", "secret")), Opt(
-        "PML (also of finite order) and Pufferfish: protect a secret that the data tells of, not the data. "
+        "PML (also of finite order, or given known attributes), vulnerability and Pufferfish: protect a "
+        "secret that the data tells of, not the data. "
         "CSV with a header: secret and letter of each person; the two and a count or probability; or a "
         "crosstab, a row for each value of the secret. The prior is the law of the letters in it.", "--about"
     )] = None  # fmt: skip
@@ -389,7 +390,8 @@ class Asked(ColumnOptions, AskedSet):
         "Metric privacy only: absolute, hamming, or a CSV matrix of distances (inf for none).", "--distance"
     )] = None  # fmt: skip
     gain_file: Annotated[Path | None, Gives(("gain",), read_gains), Opt(
-        "g-leakage only: CSV matrix of gains, a row for each letter and a column for each guess.", "--gain"
+        "g-leakage and vulnerability: CSV matrix of gains, a row for each letter and a column for each "
+        "guess.", "--gain"
     )] = None  # fmt: skip
     slack: Annotated[float | None, Gives(("delta",)), Opt(
         "Approximate PML only: what may be added to e^epsilon P(E)."
@@ -399,6 +401,10 @@ class Asked(ColumnOptions, AskedSet):
     )] = None  # fmt: skip
     guesses: Annotated[int | None, Gives(("guesses",)), Opt(
         "Guess leakage only: how many guesses an adversary has."
+    )] = None  # fmt: skip
+    known: Annotated[str | None, Gives(("known",), read_known), Opt(
+        "pml-given-known only: the attributes that somebody may know, by their positions in the letters, as "
+        "0,2; or any."
     )] = None  # fmt: skip
     lower: Annotated[float | None, Gives(("lower",)), Opt(
         "LIP only: the bound on the other side; else epsilon."

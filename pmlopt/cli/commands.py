@@ -273,8 +273,9 @@ def design(
         tuple[str, ...],
         Opt(
             "What the mechanism must keep beside: invariant, unbiased, variance=NUMBER, within=NUMBER, "
-            "zeros=FILE.csv (columns: letter, output), strata=FILE.csv (letter, stratum) or "
-            "outcome-leakage=FILE.csv (output, nats).",
+            "retention=NUMBER (the share of records that keep their value), category-retention=NUMBER or "
+            "=FILE.csv (columns: letter, share), zeros=FILE.csv (letter, output), strata=FILE.csv (letter, "
+            "stratum) or outcome-leakage=FILE.csv (output, nats).",
             "--constraint",
         ),
     ] = (),

@@ -134,6 +134,24 @@ def read_gains(path: Path, prior: Prior) -> Any:
     return rows.T
 
 
+def read_known(text: str, _: Prior | None = None) -> Any:
+    """Return the positions of attributes that may be known, or "any".
+
+    Raises:
+        InputError: a part is no whole number.
+
+    Examples:
+        >>> read_known("0,2"), read_known("any")
+        ((0, 2), 'any')
+    """
+    if text == "any":
+        return text
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdigit() for part in parts):
+        raise InputError(f"--known {text!r}: give any, or positions of attributes from 0, such as 0,2")
+    return tuple(map(int, parts))
+
+
 def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
     """The rows of a matrix in a file, in the order of the prior's letters, and the labels of its columns."""
     from pmlopt.data.tables.labelled import table
@@ -214,7 +232,7 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
         InputError: there is no such constraint, or it needs another value.
     """
     from pmlopt.core.records import fields_of, kinds_of
-    from pmlopt.model.constraints import Constraint, OutcomeLeakage, Strata
+    from pmlopt.model.constraints import CategoryRetention, Constraint, OutcomeLeakage, Strata
 
     given, _, value = text.partition("=")
     kinds = kinds_of(Constraint)
@@ -234,8 +252,10 @@ def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
     rows = files.read_rows(Path(value))[1:]
     if any(len(row) != 2 for row in rows):
         raise FileFormatError(f"{value}: a row has not two cells: it has a header and two columns of labels")
-    if kinds[name] is OutcomeLeakage:
-        return OutcomeLeakage({known.get(label, label): files.number_of(nats, value) for label, nats in rows})
+    if kinds[name] in (OutcomeLeakage, CategoryRetention):
+        return cast("Constraint", kinds[name](
+            [(known.get(label, label), files.number_of(number, value)) for label, number in rows]
+        ))  # fmt: skip
     pairs = [(known.get(one, one), known.get(other, other)) for one, other in rows]
     return cast("Constraint", kinds[name](dict(pairs) if kinds[name] is Strata else pairs))
 

@@ -19,6 +19,7 @@ from .approximate import slack as slack
 from .failure import failure_probability as failure_probability
 from .leakage import SecretWitness as SecretWitness
 from .leakage import channel_capacity as channel_capacity
+from .leakage import cost_level as cost_level
 from .leakage import information_density as information_density
 from .leakage import ldp_level as ldp_level
 from .leakage import leakage_level as leakage_level
@@ -26,6 +27,7 @@ from .leakage import leakage_parts as leakage_parts
 from .leakage import lip_levels as lip_levels
 from .leakage import maximal_leakage as maximal_leakage
 from .leakage import mutual_information as mutual_information
+from .leakage import pointwise_cost as pointwise_cost
 from .leakage import pointwise_leakage as pointwise_leakage
 from .leakage import privacy_region as privacy_region
 from .leakage import region_boundaries as region_boundaries

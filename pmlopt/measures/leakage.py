@@ -446,7 +446,49 @@ def lip_levels(prior: PriorLike, mechanism: MechanismLike) -> tuple[float, float
         (2.0, 1.5)
     """
     p, m = paired(prior, mechanism)
+    return cost_level(p, m), leakage_level(p, m)
+
+
+def pointwise_cost(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
+    """Return the pointwise maximal cost of each outcome, log(q[y] / min_x P[x,y]), in nats.
+
+    It is by how much at most an outcome lowers the least expected cost of an adversary, whatever the costs
+    are. Outputs with q[y] = 0 get -inf, so that they count in no maximum; an outcome that excludes a letter
+    gets inf.
+
+    Args:
+        prior: N letters.
+        mechanism: (N, M).
+
+    Returns:
+        (M,) costs, each at least 0 or -inf.
+
+    Raises:
+        MechanismError: sizes or labels of prior and mechanism disagree.
+
+    Source: [saeidian2024density].
+
+    Examples:
+        >>> np.exp(pointwise_cost([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])).round(12)
+        array([2., 2.])
+    """
+    p, m = paired(prior, mechanism)
     columns = m.matrix[:, m.support]
     peaks, lowest = columns.max(axis=0), columns.min(axis=0)
-    lower = log_quotient(lowest / peaks, p.pmf @ ((columns - lowest) / peaks))
-    return float(lower.max()), leakage_level(p, m)
+    found = np.full(len(m.outputs), -np.inf)
+    found[m.support] = log_quotient(lowest / peaks, p.pmf @ ((columns - lowest) / peaks))
+    return found
+
+
+def cost_level(prior: PriorLike, mechanism: MechanismLike) -> float:
+    """Return the PMC level: the largest pointwise maximal cost over the support of Y, in nats.
+
+    It is the smallest epsilon for which the mechanism satisfies `PMC(epsilon)`, and the lower one of
+    `lip_levels`.
+
+    Examples:
+        >>> import math
+        >>> round(math.exp(cost_level([0.9, 0.1], [[0.75, 0.25], [0.25, 0.75]])), 12)  # 0.7 over 0.25
+        2.8
+    """
+    return float(pointwise_cost(prior, mechanism).max())

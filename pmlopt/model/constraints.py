@@ -20,6 +20,7 @@ from pmlopt.core.arrays import (
     nonnegative,
     places_of,
     real,
+    within,
 )
 from pmlopt.core.differences import MAX_SPREAD, differences, exact_array, is_label_number
 from pmlopt.core.loaded_later import sparse
@@ -313,6 +314,90 @@ def _by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
 def _holds_labels(data: Any) -> bool:
     """Return whether data are an iterable, but no text and no mapping."""
     return isinstance(data, Iterable) and not isinstance(data, str | bytes | Mapping)
+
+
+def _kept_places(prior: Prior, outputs: Sequence[Label], letters: Sequence[Label]) -> list[int]:
+    """Return where the entries `P[x,x]` of some letters stand in a mechanism row by row.
+
+    Raises:
+        ProgramError: a letter is none of the prior, or no output.
+    """
+    rows = places_of(letters, prior.labels, "the categories that are kept", ProgramError)
+    columns = places_of(letters, outputs, "the categories that are kept, as outputs,", ProgramError)
+    return [row * len(outputs) + column for row, column in zip(rows, columns, strict=True)]
+
+
+class Retention(Constraint):
+    """A share of the records that keep their value, in the mean: `sum_x p[x] P[x,x] >= least`.
+
+    Args:
+        least: the share, from 0 to 1.
+
+    Source: [gouweleeuw1998post].
+
+    Examples:
+        >>> from pmlopt import PML, Prior, constraints, design, solve
+        >>> prior = Prior([0.6, 0.3, 0.1], ["a", "b", "c"])
+        >>> kept = solve(design(prior, PML(1.5), "hamming", constraints=[Retention(0.8)]))
+        >>> bool(prior.pmf @ kept.matrix.diagonal() >= 0.8 - 1e-9)
+        True
+    """
+
+    name: ClassVar[str] = "retention"
+    equal: ClassVar[bool] = False
+    least: Annotated[float, Range(0, 1)]
+
+    def __init__(self, least: float) -> None:
+        self.least = within(least, "[0, 1]", "the share of records that keep their value", ProgramError)
+
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        places = _kept_places(prior, outputs, prior.labels)
+        entries = (-prior.pmf, (np.zeros(prior.size, dtype=int), places))
+        row = sparse.csr_array(entries, shape=(1, prior.size * len(outputs)))
+        return row, np.array([-self.least])
+
+
+class CategoryRetention(Constraint):
+    """A probability for each category to keep its value: `P[x,x] >= least[x]`.
+
+    Args:
+        least: from 0 to 1, one number for all categories, or by category; categories that are not named may
+            change freely.
+
+    Source: [gouweleeuw1998post].
+
+    Examples:
+        >>> from pmlopt import PML, Prior, constraints, design, solve
+        >>> prior = Prior([0.6, 0.3, 0.1], ["a", "b", "c"])
+        >>> kept = solve(design(prior, PML(1.5), "hamming", constraints=[CategoryRetention({"c": 0.4})]))
+        >>> bool(kept.matrix[2, 2] >= 0.4 - 1e-9)
+        True
+    """
+
+    name: ClassVar[str] = "category-retention"
+    equal: ClassVar[bool] = False
+    least: Annotated[float, Range(0, 1)] | tuple[tuple[Label, float], ...]
+
+    def __init__(self, least: float | Mapping[Any, float] | Iterable[tuple[Label, float]]) -> None:
+        if isinstance(least, Mapping) or (isinstance(least, Iterable) and np.ndim(least) > 0):  # type: ignore[arg-type]
+            pairs = _pairs(least, "{category: share, ...} or [(category, share), ...]", mappings=True)
+            names = labels_of([label for label, _ in pairs], len(pairs), "the categories", ProgramError)
+            self.least = tuple(
+                (name, within(share, "[0, 1]", f"the probability to keep {name!r}", ProgramError))
+                for name, (_, share) in zip(names, pairs, strict=True)
+            )
+            if not pairs:
+                raise ProgramError("no category is named: give one share for all, or a share for each")
+        else:
+            self.least = within(least, "[0, 1]", "the probability to keep a category", ProgramError)
+
+    def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
+        alike = isinstance(self.least, float)
+        floors = dict.fromkeys(prior.labels, self.least) if alike else dict(self.least)  # type: ignore[arg-type]
+        places = _kept_places(prior, outputs, list(floors))
+        entries = (-np.ones(len(places)), (np.arange(len(places)), places))
+        rows = sparse.csr_array(entries, shape=(len(places), prior.size * len(outputs)))
+        return rows, -np.array(list(floors.values()), dtype=float)
 
 
 class OutcomeLeakage(Constraint):

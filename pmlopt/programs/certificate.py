@@ -28,7 +28,7 @@ from pmlopt.core.records import INFINITE, Context, Given, plain
 from pmlopt.data.mechanism import Mechanism, MechanismLike
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
-from pmlopt.model.privacy import LDP, LIP, PML, ApproximatePML, MaximalLeakage, MetricPrivacy, Pufferfish
+from pmlopt.model.privacy import LDP, LIP, PMC, PML, ApproximatePML, MaximalLeakage, MetricPrivacy, Pufferfish
 from pmlopt.model.privacy.requirement import Conjunction, Requirement
 from pmlopt.model.privacy.secret_leakage import SecretPML
 from pmlopt.model.uncertainty import Box, L1Ball, confidence_box, pointwise_capacity
@@ -518,6 +518,8 @@ def violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
         elif isinstance(privacy, LIP):
             above = leaks.max() > privacy.upper
             leaks, limit = (leaks, privacy.upper) if above else (-leaks, privacy.lower)
+        elif isinstance(privacy, PMC):
+            leaks = -leaks
         elif isinstance(privacy, LDP):
             leaks = np.log(matrix / matrix.min(axis=0))
         elif isinstance(privacy, SecretPML | Pufferfish):

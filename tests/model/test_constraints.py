@@ -31,9 +31,11 @@ from pmlopt import (
 )
 from pmlopt.errors import InfeasibleError, InputError, ProgramError, SolverError
 from pmlopt.model.constraints import (
+    CategoryRetention,
     Constraint,
     Invariant,
     OutcomeLeakage,
+    Retention,
     Strata,
     Unbiased,
     Variance,
@@ -58,12 +60,17 @@ def asked(kind: str, rng: np.random.Generator) -> tuple[list[Constraint], tuple[
         return [Unbiased(scores), Variance(300, scores)], (*LETTERS, 9, 10)
     if kind == "outcomes":
         return [OutcomeLeakage({2: 0.0, 4: 0.1, 3: 9.0})], LETTERS
+    if kind == "retention":
+        return [Retention(0.4), CategoryRetention({2: 0.35, 4: 0.3})], LETTERS
+    if kind == "categories":
+        return [CategoryRetention(0.28)], (*LETTERS, 9)
     if kind == "zeros":
         return [Zeros([(1, 4), (4, 1)])], LETTERS
     return [Variance(12), Strata([[1, 2, 3, 4, 8], [9]])], (*LETTERS, 8, 9)
 
 
-@pytest.mark.parametrize("kind", ["invariant", "noise", "scores", "outcomes", "zeros", "strata"])
+@pytest.mark.parametrize("kind", ["invariant", "noise", "scores", "outcomes", "zeros", "strata", "retention",
+                                  "categories"])  # fmt: skip
 @pytest.mark.parametrize("privacy", REQUIREMENTS, ids=lambda one: one.name)
 def test_designs_keep_them_and_are_the_best_that_do(privacy: Requirement, kind: str) -> None:
     rng = np.random.default_rng(len(kind))
@@ -127,7 +134,7 @@ def test_an_even_law_is_kept_at_no_cost_and_who_is_alone_is_told() -> None:
         ([Unbiased()], "no numbers: give scores by label"), ([Unbiased({"a": 1, "b": 2})], "'c'"),
         ([Zeros([("a", "z")])], "'z'"), ([OutcomeLeakage({"z": 0.5})], "'z'"),
         ([Strata([["a", "b"]])], "'c'"), ([Invariant(), Invariant()], "two constraints 'invariant'"),
-        ([PML(1.0)], "is no constraint"),
+        ([PML(1.0)], "is no constraint"), ([CategoryRetention({"z": 0.5})], "'z'"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(constraints: Sequence[Any], message: str) -> None:
@@ -165,7 +172,13 @@ def test_the_shell_takes_them_by_name(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("letter,stratum\n1,low\n2,high\n3,high\n")
     plain = f"design --prior {tmp_path / 'p.csv'} --epsilon 0.8 --utility absolute --json".split()
     prior = Prior.from_counts([30, 20, 10], [1, 2, 3])
+    (tmp_path / "k.csv").write_text("letter,share\n3,0.5\n")
     for texts, constraints in (
+        (
+            ["retention=0.5", f"category-retention={tmp_path / 'k.csv'}"],
+            [Retention(0.5), CategoryRetention({3: 0.5})],
+        ),
+        (["category-retention=0.4"], [CategoryRetention(0.4)]),
         (["invariant", f"zeros={tmp_path / 'z.csv'}"], [Invariant(), Zeros([(1, 3)])]),
         ([f"outcome-leakage={tmp_path / 'o.csv'}"], [OutcomeLeakage({2: 0.25})]),
         (["variance=1.5", f"strata={tmp_path / 's.csv'}"], [Variance(1.5), Strata([[1], [2, 3]])]),
@@ -307,3 +320,38 @@ def test_constraints_on_other_labels_or_in_no_list_are_refused(constraints: Any)
 def test_labels_without_a_difference_that_floats_hold_are_refused(labels: list[float]) -> None:
     with pytest.raises(ProgramError):
         design(Prior([0.5, 0.5], labels), PML(0.4), "hamming", constraints=[Variance(1)])
+
+
+def test_floors_bind_where_the_loss_is_against_them(tmp_path: Path) -> None:
+    prior = Prior([0.4, 0.3, 0.2, 0.1], list("abcd"))
+    kept = ExpectedLoss(np.eye(4))  # one for each record that keeps its value
+    overall = solve(design(prior, PML(2.0), kept, constraints=[Retention(0.8)]))
+    assert overall.value == pytest.approx(0.8, abs=1e-8)
+    floors = {"a": 0.9, "d": 0.5}
+    each = solve(design(prior, PML(2.0), kept, constraints=[CategoryRetention(floors)]))
+    assert each.value == pytest.approx(0.4 * 0.9 + 0.1 * 0.5, abs=1e-8)
+    for name, result in (("overall", overall), ("each", each)):
+        assert result.certificate.verify()
+        result.save(tmp_path / f"{name}.json")
+        assert verify_file(tmp_path / f"{name}.json").holds
+    with pytest.raises(InfeasibleError):
+        solve(design(prior, PML(0.1), "hamming", constraints=[CategoryRetention(0.8)]))
+
+
+@pytest.mark.parametrize(
+    ("make", "given"),
+    [
+        (Retention, 1.5), (Retention, -0.1), (Retention, math.nan), (Retention, "most"),
+        (CategoryRetention, 80), (CategoryRetention, {"a": 1.2}), (CategoryRetention, {}),
+        (CategoryRetention, "0.8"), (CategoryRetention, [0.8, 0.7]), (CategoryRetention, None),
+    ],
+)  # fmt: skip
+def test_a_floor_that_is_no_share_is_refused(make: Any, given: Any) -> None:
+    with pytest.raises(InputError):
+        make(given)
+
+
+def test_floors_are_on_letters_that_are_released() -> None:
+    with pytest.raises(ProgramError, match="'c'"):
+        design(Prior([0.5, 0.3, 0.2], list("abc")), PML(1.0), ExpectedLoss(np.ones((3, 2))), list("ab"),
+               [Retention(0.5)])  # fmt: skip

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pmlopt.model.constraints import (
+    CategoryRetention,
     Constraint,
     Invariant,
     OutcomeLeakage,
+    Retention,
     Strata,
     Unbiased,
     Variance,
@@ -59,6 +61,11 @@ def _sums(one: Constraint, p: FloatArray, letters: list[Any], outputs: list[Any]
         group = {label: k for k, several in enumerate(one.groups) for label in several}
         apart = [(x, y) for x, y in pairs if group[letters[x]] != group[outputs[y]]]
         return [([(x, y, 1.0)], 0.0, True) for x, y in apart]
+    if isinstance(one, Retention):
+        return [([(x, outputs.index(label), -p[x]) for x, label in enumerate(letters)], -one.least, False)]
+    if isinstance(one, CategoryRetention):
+        floors = one.least if isinstance(one.least, tuple) else [(label, one.least) for label in letters]
+        return [([(letters.index(a), outputs.index(a), -1.0)], -share, False) for a, share in floors]
     assert isinstance(one, Unbiased | Variance | Within)
     score = dict(one.scores or ((label, label) for label in (*letters, *outputs)))
     change = {(x, y): score[outputs[y]] - score[letters[x]] for x, y in pairs}

@@ -14,6 +14,7 @@ import pytest
 from pmlopt import (
     LDP,
     LIP,
+    PMC,
     PML,
     AllPriors,
     ApproximatePML,
@@ -31,6 +32,7 @@ from pmlopt import (
     RenyiPML,
     Secret,
     SibsonLeakage,
+    Vulnerability,
 )
 from pmlopt.core.arrays import FloatArray
 from pmlopt.model.privacy import Declared, Requirement
@@ -43,6 +45,7 @@ REQUIREMENTS: list[Requirement] = [
     PML(0.7), LDP(1.0), LIP(0.5, 0.8), MaximalLeakage(0.3), ApproximatePML(0.3, 0.1), RenyiPML(2, 0.4),
     SibsonLeakage(2, 0.3), SibsonLeakage(3.5, 0.3), MaximalAlphaLeakage(2, 0.3),
     MaximalAlphaLeakage(3.5, 0.3), GuessLeakage(1, 0.3), GuessLeakage(2, 0.2), RenyiPML(1.5, 0.4),
+    PMC(0.4), Vulnerability(epsilon=0.2), Vulnerability(epsilon=0.0),
 ]  # fmt: skip
 SETS: list[PriorSet] = [
     L1Ball(PRIOR, 0.15), L1Ball(PRIOR, 0.5), Box([0.2, 0.1, 0.1, 0.05], [0.6, 0.5, 0.4, 0.3]),
@@ -65,6 +68,14 @@ def test_finite_orders_conform_about_a_secret_and_over_sets() -> None:
     secret = Secret([[0.1, 0.2, 0.1, 0.05], [0.3, 0.1, 0.1, 0.05]])
     check_requirement(RenyiPML(2.5, 0.1, about=secret), secret.prior, instances=1)
     check_requirement(RenyiPML(1.5, 0.3, over=SETS[0]), PRIOR, instances=1)
+
+
+def test_average_leakage_conforms_for_gains_and_about_secrets() -> None:
+    secret = Secret([[0.1, 0.2, 0.1, 0.05], [0.3, 0.1, 0.1, 0.05]])
+    check_requirement(Vulnerability([[1, 0, 0, 2], [0, 1, 1, 0]], 0.1), PRIOR, instances=2)
+    check_requirement(
+        Vulnerability([[1.0, 0.0], [0.0, 2.0], [0.5, 0.5]], 0.1, secret), secret.prior, instances=2
+    )
 
 
 @pytest.mark.parametrize(

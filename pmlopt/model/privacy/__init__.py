@@ -5,14 +5,18 @@ from pmlopt.model.privacy.guess_leakage import GuessLeakage
 from pmlopt.model.privacy.mean_bounds import LDP, LIP, PML, MaximalLeakage
 from pmlopt.model.privacy.metric_privacy import MetricPrivacy
 from pmlopt.model.privacy.of_order import MaximalAlphaLeakage, SibsonLeakage
+from pmlopt.model.privacy.parametric import parametric_constraints
+from pmlopt.model.privacy.pointwise_cost import PMC
 from pmlopt.model.privacy.ratio_bound import GainLeakage, RatioBound
 from pmlopt.model.privacy.renyi_pml import RenyiPML
-from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement, parametric_constraints
+from pmlopt.model.privacy.requirement import Conjunction, Declared, Requirement
 from pmlopt.model.privacy.secret_leakage import Pufferfish
+from pmlopt.model.privacy.vulnerability import Vulnerability
 
 __all__ = [
     "LDP",
     "LIP",
+    "PMC",
     "PML",
     "ApproximatePML",
     "Conjunction",
@@ -27,5 +31,6 @@ __all__ = [
     "RenyiPML",
     "Requirement",
     "SibsonLeakage",
+    "Vulnerability",
     "parametric_constraints",
 ]

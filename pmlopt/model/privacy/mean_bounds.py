@@ -36,7 +36,16 @@ from pmlopt.model.privacy.requirement import (
     shaped,
 )
 from pmlopt.model.privacy.secret_leakage import GUESSES, RobustSecretPML, SecretPML
-from pmlopt.model.uncertainty import ChoquetSet, Cone, L1Ball, PriorSet, pointwise_capacity
+from pmlopt.model.privacy.side_information import Known, pml_given_known
+from pmlopt.model.uncertainty import (
+    ChoquetSet,
+    Cone,
+    ConvexHull,
+    L1Ball,
+    PriorSet,
+    pointwise_capacity,
+    vertex_hull,
+)
 from pmlopt.model.uncertainty.columns import NEGLIGIBLE_LEVEL, Box, Family, Staircase
 from pmlopt.model.uncertainty.joint_laws import JointLaws
 from pmlopt.model.uncertainty.prior_set import LinearRows
@@ -264,7 +273,9 @@ class MeanBounds(Requirement):
             return (Staircase(0.0, 1 / keep),)
         if isinstance(least, L1Ball) and not least.empties and (least.center.pmf == prior.pmf).all():
             return least.families(keep)
-        return Cone(least, keep)
+        # of other sets the extreme columns are known by the vertices only
+        listed = isinstance(least, ChoquetSet | ConvexHull)
+        return Cone(least if listed else vertex_hull(least), keep)
 
 
 def _level(p: Prior, m: Mechanism, one: Bound) -> float:
@@ -374,12 +385,15 @@ class PML(MeanBounds):
         over: the priors for which it must hold, or about a secret the `JointLaws`; left out, the law of the
             design alone.
         about: the `Secret` that is protected in place of the data.
+        known: attributes that an adversary may know already, where letters are tuples of attributes: their
+            positions from 0, or "any". The bound holds given each value of each subset of them.
 
     Raises:
         PrivacyError: epsilon is negative, NaN or infinite, `over` is no set of priors, `about` is no secret,
-            budgets and one of `over` and `about` are given together, or `over` does not fit `about`.
+            forms are given together that do not go together, or `over` does not fit `about`.
 
-    Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)].
+    Source: [grosse2025empirical, Definition 2]; over a set, [grosse2025empirical, eq. (1)]; given known
+    attributes, [lopuhaa2020viewpoint].
 
     Examples:
         >>> requirement = PML(math.log(1.5))
@@ -406,6 +420,7 @@ class PML(MeanBounds):
         epsilon: float | Sequence[float] = 0.0,
         over: PriorSet | JointLaws | None = None,
         about: Secret | None = None,
+        known: Known | Sequence[int] | None = None,
     ) -> Any:
         """The requirement of the form that is asked for: a `PML` where it is one epsilon, about the data."""
         if hasattr(epsilon, "is_dcp"):
@@ -415,6 +430,8 @@ class PML(MeanBounds):
             )
         if np.ndim(epsilon) > 0 and (over is not None or about is not None):
             raise PrivacyError("budgets for letters, `over` and `about` are forms of PML: give one of them")
+        if known is not None:
+            return pml_given_known(epsilon, known, over, about)
         if isinstance(over, JointLaws) != (over is not None and about is not None):
             raise PrivacyError(
                 "PML about a secret is over a set of joint laws, JointLaws.confidence(secret, delta) or "
@@ -432,8 +449,10 @@ class PML(MeanBounds):
         epsilon: float | Sequence[float],
         over: PriorSet | JointLaws | None = None,
         about: Secret | None = None,
+        known: Known | Sequence[int] | None = None,
     ) -> None:
-        assert about is None  # `__new__` has made another object
+        assert about is None  # `__new__` has made another object, as it has with `known`
+        assert known is None
         object.__setattr__(self, "epsilon", nonnegative(epsilon, "epsilon", PrivacyError))  # type: ignore[arg-type]
         if over is not None and not isinstance(over, PriorSet):
             raise PrivacyError(f"`over` is {over!r}: give a set of priors such as L1Ball(prior, 0.1)")
@@ -524,7 +543,9 @@ class LIP(MeanBounds):
     name: ClassVar[str] = "lip"
 
     def __post_init__(self) -> None:
-        for side in ("lower", "upper"):
+        for side, one_sided in (("lower", "PML(upper)"), ("upper", "PMC(lower)")):
+            if getattr(self, side) == math.inf:
+                raise PrivacyError(f"the {side} bound is infinite: without it this is {one_sided}")
             bound = nonnegative(getattr(self, side), f"the {side} bound", PrivacyError)
             if bound > LARGEST_EXPONENT:
                 raise PrivacyError(f"the {side} bound {bound} is past 700 nats: no float holds e^{side}")

@@ -248,6 +248,20 @@ class RatioBound(RatioRequirement):
         return f"RatioBound(<{len(self.numerators)} pairs on {self.size} letters>)"
 
 
+def gain_table(gain: ArrayLike) -> FloatArray:
+    """Return a gain function as a table, of which no entry is negative and some are positive.
+
+    Raises:
+        PrivacyError: it is another table.
+    """
+    table = float_array(gain, 2, "the gains", PrivacyError)
+    if (table < 0).any():
+        raise PrivacyError(f"a gain is negative, {table.min():g}: add a constant to all of them")
+    if not table.any():
+        raise PrivacyError("all gains are 0: there is nothing to learn")
+    return table
+
+
 class GainLeakage(RatioRequirement):
     """epsilon-g-leakage of each outcome: `max_w E[g(w, X) | y] <= e^epsilon max_w E[g(w, X)]`.
 
@@ -276,11 +290,7 @@ class GainLeakage(RatioRequirement):
 
     def __init__(self, epsilon: float, gain: ArrayLike) -> None:
         self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
-        self.gain = float_array(gain, 2, "the gains", PrivacyError)
-        if (self.gain < 0).any():
-            raise PrivacyError(f"a gain is negative, {self.gain.min():g}: add a constant to all of them")
-        if not self.gain.any():
-            raise PrivacyError("all gains are 0: there is nothing to learn")
+        self.gain = gain_table(gain)
 
     def check(self, prior: Prior) -> None:
         if prior.size != self.gain.shape[1]:

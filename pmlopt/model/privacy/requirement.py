@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any, ClassVar, Literal, TypeAlias, TypeVar
+from itertools import chain, combinations, count
+from typing import Any, ClassVar, Self, TypeAlias, TypeVar
 
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.core.loaded_later import cp
-from pmlopt.core.records import Record
+from pmlopt.core.records import Record, fields_of, same
 from pmlopt.data.mechanism import MechanismLike
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import Cells
@@ -23,67 +23,6 @@ from pmlopt.model.privacy.ratios import LEAST_ROOM, Ratios, block_of, together
 from pmlopt.model.uncertainty.columns import Cone, Family
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block_program import Block
-
-
-def parametric_constraints(
-    prior: PriorLike,
-    mechanism: cp.Expression,
-    epsilon: cp.Parameter,
-    kind: Literal["pml", "ldp"] = "pml",
-) -> list[cp.Constraint]:
-    """PML or LDP on a matrix of cvxpy variables, with a level that is a parameter.
-
-    `e^-epsilon P <= 1 q'` with q the law of the output, or under LDP its lower envelope. The factor is a
-    parameter that is computed from it, so that the problem is a disciplined parametrized program: compiled
-    once, and solved again whenever the value of the parameter changes.
-
-    Args:
-        prior: N letters; of LDP, only their number matters.
-        mechanism: (N, M), affine in your variables. Rows that sum to one are yours to say.
-        epsilon: a scalar parameter, in nats; its value is at least 0 when the problem is solved.
-        kind: "pml" or "ldp".
-
-    Raises:
-        PrivacyError: the parameter is no scalar, the kind another one, or, when the problem is solved, the
-            value is missing or negative.
-
-    Examples:
-        >>> import cvxpy as cp
-        >>> P, level = cp.Variable((2, 2), nonneg=True), cp.Parameter(nonneg=True)
-        >>> rules = [cp.sum(P, axis=1) == 1, *parametric_constraints([0.5, 0.5], P, level)]
-        >>> problem = cp.Problem(cp.Maximize(cp.trace(P) / 2), rules)
-        >>> problem.is_dpp()
-        True
-        >>> for level.value in (0.1, 0.2):
-        ...     print(round(float(problem.solve(solver="HIGHS")), 6))
-        0.552585
-        0.610701
-    """
-    from cvxpy.expressions.constants.callback_param import CallbackParam
-
-    known = as_prior(prior)
-    if not isinstance(epsilon, cp.Parameter) or epsilon.size != 1:
-        raise PrivacyError(
-            f"epsilon is {epsilon!r:.60}: give a scalar cvxpy Parameter, or take PML(0.5).constraints"
-        )
-    if kind not in ("pml", "ldp"):
-        raise PrivacyError(f"the kind is {kind!r}: give 'pml' or 'ldp'")
-
-    def factor() -> float:
-        value = math.nan if epsilon.value is None else float(np.asarray(epsilon.value).item())
-        if not value >= 0:
-            raise PrivacyError(
-                f"the parameter epsilon has the value {epsilon.value}: give a number from 0 on"
-            )
-        least = known.max_leakage if kind == "pml" else 700.0
-        return below(math.exp(-min(value, least)))
-
-    keep = CallbackParam(callback=factor, nonneg=True)
-    row = cp.Variable((1, mechanism.shape[1]), nonneg=True, name="output_law" if kind == "pml" else "lower")
-    ones = np.ones((known.size, 1))
-    ends = known.pmf[None, :] @ mechanism == row if kind == "pml" else ones @ row <= mechanism
-    return [ends, keep * mechanism <= ones @ row]
-
 
 Witness: TypeAlias = Mapping[str, FloatArray]
 """Arrays by name, from which a bound follows; see `Requirement.witness`."""
@@ -376,18 +315,23 @@ class Conjunction(Requirement):
     hundred letters. Others are declared beside one another; the bound is then the least of theirs, which may
     leave a gap.
 
+    Parts of one kind stack: each keeps its limit and its level, the second and later ones under the name with
+    a number, such as `renyi_pml_2`.
+
     Args:
-        parts: requirements, of which no two have a limit of the same name.
+        parts: requirements, of which none follows from another by its level alone.
 
     Raises:
-        PrivacyError: two limits have the same name.
+        PrivacyError: two parts differ in their levels alone, so that one follows from the other.
 
     Examples:
         >>> import math
-        >>> from pmlopt import LDP, PML
+        >>> from pmlopt import LDP, PML, RenyiPML
         >>> both = PML(math.log(1.25)) & LDP(math.log(2))
         >>> both.limits["pml"] == math.log(1.25), both.holds([0.5, 0.5], [[0.6, 0.4], [0.4, 0.6]])
         (True, True)
+        >>> (RenyiPML(2, 0.1) & RenyiPML(8, 0.3)).limits
+        {'renyi_pml': 0.1, 'renyi_pml_2': 0.3}
     """
 
     name: ClassVar[str] = "all-of"
@@ -396,25 +340,41 @@ class Conjunction(Requirement):
 
     def __init__(self, *parts: Requirement) -> None:
         flat = [part.parts if isinstance(part, Conjunction) else (part,) for part in parts]
-        self.parts = tuple(part for several in flat for part in several)
+        self._set(part for several in flat for part in several)
+        for one, other in combinations(self.parts, 2):
+            if set(one.limits) & set(other.limits) and _differ_in_levels_only(one, other):
+                raise PrivacyError(
+                    f"{one!r} and {other!r} differ in their levels only, and one follows from the other: "
+                    "keep the stricter one"
+                )
+
+    def _set(self, parts: Iterable[Requirement]) -> Self:
+        self.parts = tuple(parts)
         self._searched: tuple[Any, Any] = (None, None)  # the gains looked at last, and their weights
-        names = [name for part in self.parts for name in part.limits]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise PrivacyError(f"two requirements have a limit named {twice[0]!r}: keep the stricter one")
+        self._names = _distinct_names([list(part.limits) for part in self.parts])
+        return self
+
+    def _with_parts(self, parts: Iterable[Requirement]) -> Conjunction:
+        """Return the conjunction of other forms of the same parts."""
+        return Conjunction.__new__(Conjunction)._set(parts)
 
     def for_prior(self, prior: Prior) -> Conjunction:
-        return Conjunction(*(part.for_prior(prior) for part in self.parts))
+        return self._with_parts(part.for_prior(prior) for part in self.parts)
 
     def on_cells(self, cells: Cells) -> Conjunction:
-        return Conjunction(*(part.on_cells(cells) for part in self.parts))
+        return self._with_parts(part.on_cells(cells) for part in self.parts)
 
     def with_room(self, nats: float) -> Conjunction:
-        return Conjunction(*(part.with_room(nats) for part in self.parts))
+        return self._with_parts(part.with_room(nats) for part in self.parts)
+
+    def _renamed(self, values: Iterable[Mapping[str, float]]) -> dict[str, float]:
+        """Return the limits or the levels of all parts under names that differ."""
+        pairs = zip(self._names, values, strict=True)
+        return {names[name]: value for names, own in pairs for name, value in own.items()}
 
     @property
     def limits(self) -> dict[str, float]:
-        return {name: limit for part in self.parts for name, limit in part.limits.items()}
+        return self._renamed(part.limits for part in self.parts)
 
     @property
     def meanings(self) -> tuple[str, ...]:
@@ -441,7 +401,7 @@ class Conjunction(Requirement):
         return "; ".join(part.scope for part in self.parts if part.scope)
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        return {name: level for part in self.parts for name, level in part.levels(prior, mechanism).items()}
+        return self._renamed(part.levels(prior, mechanism) for part in self.parts)
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
         declared = [part.declare(prior, mechanism, law) for part in self.parts]
@@ -528,6 +488,43 @@ class Conjunction(Requirement):
 
     def __repr__(self) -> str:
         return " & ".join(map(repr, self.parts))
+
+
+def _distinct_names(each: Sequence[Sequence[str]]) -> list[dict[str, str]]:
+    """Return new names of the limits of each part, all different: a number follows a name that was taken."""
+    taken: set[str] = set()
+    found: list[dict[str, str]] = []
+    for names in each:
+        own: dict[str, str] = {}
+        for name in names:
+            others = (f"{name}_{number}" for number in count(2))
+            own[name] = next(new for new in chain([name], others) if new not in taken)
+            taken.add(own[name])
+        found.append(own)
+    return found
+
+
+LEVEL_FIELDS = ("epsilon", "lower", "upper")
+"""The fields of requirements that are levels: with larger ones a requirement is weaker."""
+
+
+def _differ_in_levels_only(one: Requirement, other: Requirement) -> bool:
+    """Return whether two requirements are the same but for levels, each of one at most that of the other."""
+    if type(one) is not type(other):
+        return False
+    names = [field.name for field in fields_of(type(one))]
+    rest = [name for name in names if name not in LEVEL_FIELDS]
+    if not all(same(getattr(one, name), getattr(other, name)) for name in rest):
+        return False
+    pairs = [
+        (np.asarray(getattr(one, name)), np.asarray(getattr(other, name)))
+        for name in names
+        if name in LEVEL_FIELDS
+    ]
+    if any(own.shape != their.shape for own, their in pairs):
+        return False
+    weaker = all((own <= their).all() for own, their in pairs)
+    return bool(weaker or all((own >= their).all() for own, their in pairs))
 
 
 MOST_JOINT = 100_000

@@ -30,3 +30,4 @@ from .sensitivity import pointwise_capacity as pointwise_capacity
 from .sensitivity import samples_needed as samples_needed
 from .sensitivity import true_level_with_confidence as true_level_with_confidence
 from .vertices import ConvexHull as ConvexHull
+from .vertices import vertex_hull as vertex_hull

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import cached_property
+from itertools import combinations
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
@@ -137,3 +138,62 @@ class ConvexHull(PriorSet):
 
     def __repr__(self) -> str:
         return f"ConvexHull(<{len(self.points)} priors on {self.size} letters>)"
+
+
+MAX_BASES = 50_000
+"""The most systems of equations that are tried to list the vertices of a polytope: a few seconds."""
+
+VERTEX_ATOL = 1e-12
+"""Negative entries of a basic solution that are put down to rounding."""
+
+
+def vertex_hull(priors: PriorSet) -> ConvexHull:
+    """Return a set of priors as the convex hull of the vertices of its polytope.
+
+    Every vertex is a basic solution of the rows, whose slacks are variables. A vertex that rounding hides
+    makes the hull smaller, so that more columns are allowed: bounds over these columns are then larger, and
+    still true.
+
+    Args:
+        priors: with few rows and numbers.
+
+    Raises:
+        PrivacyError: the set has no polytope, or one of too many bases.
+
+    Examples:
+        >>> from pmlopt import Box
+        >>> sorted(vertex_hull(Box([0.2, 0.5], [0.5, 0.8])).points.round(12).tolist())
+        [[0.2, 0.8], [0.5, 0.5]]
+    """
+    try:
+        found: Polytope | None = priors.polytope
+    except NotImplementedError:
+        found = None
+    if found is None:
+        raise PrivacyError(
+            f"designs with a sub-convex utility need the extreme columns over {priors!r}, and it has no "
+            "polytope: take an expected gain or loss, or give a ConvexHull of some of its priors, or a Box "
+            "around it"
+        )
+    count, slacks = len(found.right), np.flatnonzero(~found.equal)
+    system = np.hstack([found.rows, np.eye(count)[:, slacks]])
+    if math.comb(system.shape[1], count) > MAX_BASES:
+        raise PrivacyError(
+            f"designs with a sub-convex utility need the vertices of {priors!r}, whose polytope has "
+            f"{math.comb(system.shape[1], count)} bases: give a ConvexHull of its vertices"
+        )
+    laws = []
+    for basis in combinations(range(system.shape[1]), count):
+        square = system[:, basis]
+        if np.linalg.cond(square) > 1e12:
+            continue
+        values = np.zeros(system.shape[1])
+        values[list(basis)] = np.linalg.solve(square, found.right)
+        if values.min() >= -VERTEX_ATOL:
+            laws.append(found.parts @ np.maximum(values[: found.parts.shape[1]], 0.0))
+    if not laws:
+        raise PrivacyError(f"the polytope of {priors!r} has no vertex: it holds no prior, or equal rows")
+    points = np.maximum(np.array(laws), 0.0)
+    points /= points.sum(axis=1, keepdims=True)
+    _, first = np.unique(points.round(13), axis=0, return_index=True)
+    return ConvexHull(points[np.sort(first)])

@@ -1,0 +1,51 @@
+"""Pointwise maximal cost: how much less an outcome makes an adversary lose, who minimises a cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pmlopt.core.arrays import nonnegative
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy.mean_bounds import Bound, MeanBounds, Side
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+
+
+@dataclass(frozen=True)
+class PMC(MeanBounds):
+    """epsilon-PMC: `q[y] <= e^epsilon P[x,y]` for all letters x and outcomes y, with q = p P.
+
+    Whatever the cost of a wrong guess is, an outcome lowers the least expected cost by a factor of at most
+    e^epsilon. This is the lower half of local information privacy, a bound on the information density from
+    below, with no upper limit: no outcome rules a letter out, and how likely it makes a letter is bounded by
+    what the others keep, `P[x,y] / q[y] <= (1 - e^-epsilon (1 - p[x])) / p[x]`.
+
+    Args:
+        epsilon: the bound on the pointwise maximal cost of every outcome, in nats.
+
+    Raises:
+        PrivacyError: epsilon is negative, NaN, infinite, or past 700, where e^epsilon is no float.
+
+    Source: [saeidian2024density].
+
+    Examples:
+        >>> import math
+        >>> requirement = PMC(math.log(2))
+        >>> requirement.holds([0.5, 0.5], [[0.7, 0.3], [0.3, 0.7]])
+        True
+        >>> requirement.holds([0.5, 0.5], [[0.8, 0.2], [0.2, 0.8]])  # 1/2 is more than twice 1/5
+        False
+    """
+
+    epsilon: float
+    name: ClassVar[str] = "pmc"
+    meaning: ClassVar[str] = "No outcome makes the expected cost of a guess smaller by more than e^{limit}."
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "epsilon", nonnegative(self.epsilon, "epsilon", PrivacyError))
+        if self.epsilon > LARGEST_EXPONENT:
+            raise PrivacyError(f"a PMC level of {self.epsilon} nats is past 700: no float holds e^epsilon")
+
+    @property
+    def bounds(self) -> tuple[Bound, ...]:
+        return (Bound("pmc", Side.MEAN, Side.LETTERS, self.epsilon),)

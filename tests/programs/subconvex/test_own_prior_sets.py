@@ -1,0 +1,127 @@
+"""Information over a set of priors that somebody else wrote, of which only a polytope is known."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+import pytest
+
+from pmlopt import PML, Box, ConvexHull, MutualInformation, design, solve
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.records import Shape
+from pmlopt.errors import PrivacyError
+from pmlopt.model.uncertainty import LeastMean, PriorSet, vertex_hull
+from pmlopt.model.uncertainty.prior_set import Polytope
+
+
+class OwnPolytope(PriorSet):
+    """A hull by another name, which gives no columns that are constant on nested sets."""
+
+    kind: ClassVar[str] = "own-polytope"
+    words: ClassVar[str] = "of a polytope"
+    points: Annotated[FloatArray, Shape("points", "letters")]
+
+    def __init__(self, points: Any) -> None:
+        self.hull = ConvexHull(points)
+        self.points = self.hull.points
+
+    @property
+    def size(self) -> int:
+        return self.hull.size
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        return self.hull.polytope
+
+    @property
+    def theta_rows(self) -> int:  # type: ignore[override]
+        return self.hull.theta_rows
+
+    def least_mean(self, matrix: FloatArray) -> FloatArray:
+        return self.hull.least_mean(matrix)
+
+    def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        return self.hull.least_sum(matrix)
+
+    def worst_prior(self, column: FloatArray) -> FloatArray:
+        return self.hull.worst_prior(column)
+
+    def holds(self, p: FloatArray) -> bool:
+        return self.hull.holds(p)
+
+    def nearby(self, law: FloatArray) -> Any:
+        return self.hull.nearby(law)
+
+    def declare(self, mechanism: Any, largest: Any) -> LeastMean:
+        return self.hull.declare(mechanism, largest)
+
+    def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
+        return self.hull.auxiliary(matrix)
+
+    def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
+        return self.hull.relaxation(p, gains, keep)
+
+    def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        return self.hull.thetas(p, gains, keep)
+
+    def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
+        return self.hull.proved_gain(p, gains, keep, theta)
+
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        return np.full(len(inner), np.nan)
+
+
+class NestedOnly(OwnPolytope):
+    """One that gives the columns on nested sets, which are not all extreme ones."""
+
+    kind: ClassVar[str] = "nested-only"
+
+    def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
+        return self.hull.between(inner, outer, keep)
+
+
+class NoPolytope(OwnPolytope):
+    """One that is no polytope, such as a ball of another divergence."""
+
+    kind: ClassVar[str] = "no-polytope"
+
+    @cached_property
+    def polytope(self) -> Polytope:
+        raise NotImplementedError
+
+
+POINTS = [[0.5, 0.3, 0.2], [0.4, 0.3, 0.3], [0.3, 0.5, 0.2], [0.45, 0.35, 0.2]]
+
+
+@pytest.mark.parametrize("kind", [OwnPolytope, NestedOnly])
+@pytest.mark.parametrize("seed", range(3))
+def test_the_design_is_that_of_the_vertices(kind: type[OwnPolytope], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    points = POINTS if seed == 0 else rng.dirichlet(np.full(4, 4.0), 3)
+    p = np.mean(points, axis=0)
+    epsilon = float(rng.uniform(0.3, 0.7))
+    expected = solve(design(p, PML(epsilon, over=ConvexHull(points)), MutualInformation()))
+    found = solve(design(p, PML(epsilon, over=kind(points)), MutualInformation()))
+    assert found.status.value == "optimal"
+    assert found.value == pytest.approx(expected.value, abs=1e-8)
+    assert found.bound >= expected.value - 1e-9
+    assert found.certificate.verify()
+
+
+def test_a_set_without_a_polytope_says_what_to_take() -> None:
+    with pytest.raises(PrivacyError, match="has no polytope: take an expected gain or loss"):
+        solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), MutualInformation()))
+    assert solve(design(POINTS[0], PML(0.4, over=NoPolytope(POINTS)), "hamming")).status.value == "optimal"
+
+
+def test_vertices_of_a_polytope_by_its_rows() -> None:
+    box = Box([0.1, 0.2, 0.3], [0.5, 0.5, 0.4])
+    corners = {tuple(point) for point in vertex_hull(box).points.round(12).tolist()}
+    # two of three masses at an end, and the third within its own
+    assert corners == {
+        (0.5, 0.2, 0.3), (0.4, 0.2, 0.4), (0.2, 0.5, 0.3), (0.1, 0.5, 0.4)
+    }  # fmt: skip
+    with pytest.raises(PrivacyError, match="bases: give a ConvexHull of its vertices"):
+        vertex_hull(Box(np.full(12, 0.01), np.full(12, 0.5)))
