@@ -19,7 +19,7 @@ from pmlopt.programs.program import Declaration
 from pmlopt.solvers.outcome import FOREVER, Options
 
 REACH_RTOL = 1e-13
-"""The share of a utility by which a target may be beyond the best there is: rounding of whoever computed it."""
+"""The share of a utility by which a target may be beyond the best there is: it was computed in floats."""
 
 
 def least_epsilon(
@@ -67,8 +67,8 @@ def _check_reach(program: LeastEpsilon) -> None:
     over = getattr(program.privacy, "over", None)
     if constant < -rounding and over is None and math.isinf(_level(program, program.best_matrix)):
         raise ProgramError(
-            f"a utility of {program.reach:.12g} is the {best} there is, and the mechanisms that reach it have "
-            f"an infinite level of {program.privacy.name}: give a target that is less"
+            f"a utility of {program.reach:.12g} is the {best} there is, and the mechanisms that reach it "
+            f"have an infinite level of {program.privacy.name}: give a target that demands less"
         )
 
 

@@ -1,4 +1,4 @@
-"""The least epsilon of any design: the smallest level of a requirement at which a utility reaches a target."""
+"""The least epsilon of any design: the smallest level of a requirement at which its utility is reached."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
         Args:
             epsilon: in nats.
         """
-        found: Design[Any] = design(  # type: ignore[assignment, call-overload]
+        found: Design[Any] = design(  # type: ignore[assignment]
             self.prior, at_level(self.privacy, epsilon), self.utility, self.outputs
         )
         return found
@@ -107,7 +107,7 @@ class LeastEpsilon(Program[LeastEpsilonCertificate]):
 
     @cached_property
     def best_matrix(self) -> FloatArray | None:
-        """A mechanism of the best utility there is: each letter's best outputs alike, or the letter itself."""
+        """A mechanism of the best utility there is: the best outputs of each letter, or the letter."""
         if isinstance(self.prior, SymmetricPrior) and isinstance(self.utility, LinearUtility):
             return None
         if self.best_table is not None:

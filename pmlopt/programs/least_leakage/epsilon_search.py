@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -119,7 +118,7 @@ class EpsilonSearch:
         return "both ends meet"
 
     def _take_first_mechanisms(self) -> None:
-        """Take the best constant where it reaches the target, else a mixture of it with the best mechanism."""
+        """Take the best constant where it reaches the target, else a mixture with the best mechanism."""
         program = self.program
         constant, best = program.constant_matrix, program.best_matrix
         if constant is None or best is None:
@@ -316,7 +315,7 @@ def searched(program: LeastEpsilon, options: Options, _: None) -> Found[LeastEps
         why = f": {search.failures[-1]}" if search.failures else ""
         raise MethodError(f"no mechanism that reaches the target was found, {ending}{why}")
     if proof is not None:  # only its bound counts, which has no part in the mechanism
-        proof = replace(proof, mechanism=witness.mechanism)
+        proof = replace(proof, mechanism=witness.mechanism)  # type: ignore[arg-type]
     return Found(
         certificate=LeastEpsilonCertificate(
             mechanism=witness.mechanism,

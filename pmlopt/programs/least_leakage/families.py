@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from copy import copy
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from pmlopt.core.guesses import hint
 from pmlopt.core.records import fields_of, kinds_of
@@ -18,6 +18,8 @@ from pmlopt.model.uncertainty.joint_laws import JointLaws
 
 Family: TypeAlias = Requirement | type[Requirement] | str | Callable[[float], Requirement]
 """A requirement at any level, its class, its name, or a function of epsilon."""
+
+R = TypeVar("R", bound=Requirement)
 
 MAX_LEVEL = LARGEST_EXPONENT
 """The largest level of any family in nats: beyond it, e^epsilon is no float."""
@@ -37,7 +39,7 @@ def level_of(requirement: Requirement) -> float | None:
     return float(level) if isinstance(level, int | float) else None
 
 
-def at_level(requirement: Requirement, epsilon: float) -> Requirement:
+def at_level(requirement: R, epsilon: float) -> R:
     """Return the requirement of the same family at another level.
 
     Args:
@@ -50,7 +52,7 @@ def at_level(requirement: Requirement, epsilon: float) -> Requirement:
         LDP(epsilon=1.0)
     """
     if isinstance(requirement, LIP):
-        return LIP(epsilon, epsilon)
+        return LIP(epsilon, epsilon)  # type: ignore[return-value]
     other = copy(requirement)
     object.__setattr__(other, "epsilon", float(epsilon))
     other.__dict__.pop("_known", None)  # ratio bounds of the level before
@@ -64,7 +66,8 @@ def family_of(
 
     Args:
         privacy: the family; PML where it is left out. The level of a requirement is not looked at.
-        over, about: of a family that is given by its name or class, or left out.
+        over: the set of priors, of a family that is given by its name or class, or left out.
+        about: the secret, of the same.
 
     Raises:
         PrivacyError: it is no family of requirements with one level, or needs more than is given.

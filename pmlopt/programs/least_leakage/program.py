@@ -278,6 +278,14 @@ def least_leakage(
     expected: float | None = None,
     worst: float | None = None,
     outputs: Outputs = None,
+) -> LeastLeakage: ...
+@overload
+def least_leakage(
+    prior: PriorLike,
+    utility: UtilityLike,
+    *,
+    worst: float,
+    outputs: Outputs = None,
     over: PriorSet | None = None,
 ) -> LeastLeakage: ...
 @overload
@@ -293,7 +301,7 @@ def least_leakage(
     over: PriorSet | JointLaws | None = None,
     about: Secret | None = None,
 ) -> LeastLeakage | LeastEpsilon: ...
-def least_leakage(
+def least_leakage(  # type: ignore[misc]  # the second argument may be either
     prior: PriorLike,
     privacy: Family | UtilityLike | None = None,
     utility: UtilityLike | None = None,
@@ -307,9 +315,9 @@ def least_leakage(
 ) -> LeastLeakage | LeastEpsilon:
     """Declare the search for the least level of a requirement at which a utility reaches a target.
 
-    It is `least_leakage(prior, privacy, utility, reach)`, or `least_leakage(prior, utility, expected=...)` for
-    PML, also with a floor on the worst case. Under PML of the prior, with an expected gain or loss, it is a
-    linear program in the level (`LeastLeakage`); all else is a search over designs (`LeastEpsilon`).
+    It is `least_leakage(prior, privacy, utility, reach)`, or `least_leakage(prior, utility, expected=...)`
+    for PML, also with a floor on the worst case. Under PML of the prior, with an expected gain or loss, it
+    is a linear program in the level (`LeastLeakage`); all else is a search over designs (`LeastEpsilon`).
 
     Args:
         prior: N letters. Of a symmetric prior such as `IIDPrior`, in orbits of pairs for gains and losses.
@@ -347,22 +355,20 @@ def least_leakage(
         2.0
     """
     if utility is None:
-        privacy, utility = None, privacy  # type: ignore[assignment]
+        privacy, utility = None, cast("UtilityLike | None", privacy)
     known, chosen = as_prior(prior), _checked_utility(utility)
     target = _target(chosen, reach, expected, worst)
-    linear = isinstance(chosen, LinearUtility)
-    plain = privacy is None and about is None and not isinstance(over, JointLaws)
-    family = None if plain and over is None else family_of(privacy, over, about)
-    is_pml = plain if family is None else type(family) is PML and family.over is None
-    if worst is not None and not (linear and (is_pml or plain)):
+    family = family_of(cast("Family | None", privacy), over, about)
+    of_pairs = isinstance(chosen, LinearUtility) and type(family) is PML
+    if worst is not None and not of_pairs:
         raise ProgramError(
-            "`worst` is a floor on each pair of an expected gain or loss under PML of the data: leave it out, "
-            "or leave `privacy` and `about` out"
+            "`worst` is a floor on each pair of an expected gain or loss under PML of the data: leave it "
+            "out, or leave `privacy` and `about` out"
         )
-    if linear and (is_pml or worst is not None):
-        return _least_of_pairs(known, chosen, target, worst, outputs, None if is_pml and family else over)
+    if isinstance(chosen, LinearUtility) and type(family) is PML and (worst is not None or not family.over):
+        return _least_of_pairs(known, chosen, target, worst, outputs, family.over)
     assert target is not None
-    return least_epsilon(known, family or PML(0.0), chosen, target, outputs)
+    return least_epsilon(known, family, chosen, target, outputs)
 
 
 def _checked_utility(utility: object) -> Utility:
