@@ -313,6 +313,31 @@ def positive(value: Any, what: str, error: type[InputError]) -> float:
     return number
 
 
+def describe_value(value: Any) -> str:
+    """Return a value in a few words for a message: no address of a function, and no whole matrix.
+
+    Examples:
+        >>> describe_value("absolute"), describe_value(abs), describe_value(lambda x: x)
+        ("'absolute'", 'the function abs', 'a function')
+        >>> describe_value(np.eye(2)), describe_value(ValueError)
+        ('an array of shape (2, 2)', 'the class ValueError')
+    """
+    if isinstance(value, type):
+        return f"the class {value.__name__}"
+    if isinstance(value, np.ndarray) and value.ndim:
+        return f"an array of shape {value.shape}"
+    if callable(value) and hasattr(value, "__name__"):
+        return "a function" if value.__name__ == "<lambda>" else f"the function {value.__name__}"
+    text = repr(value)
+    if " at 0x" in text or "\n" in text:
+        return f"an object of the class {type(value).__name__}"
+    return text if len(text) <= MAX_DESCRIBED else f"{text[:MAX_DESCRIBED]}..."
+
+
+MAX_DESCRIBED = 80
+"""The largest number of characters of a value in a message."""
+
+
 def real(value: Any, what: str, error: type[InputError]) -> float:
     """Check that a value is a finite number, no text and no truth value, and return it as a float."""
     try:
@@ -322,7 +347,7 @@ def real(value: Any, what: str, error: type[InputError]) -> float:
     except OverflowError:
         raise error(f"{what} is too large for a float: give a number below 1e308") from None
     except (TypeError, ValueError):
-        raise error(f"{what} must be a number, not {value!r}") from None
+        raise error(f"{what} must be a number, not {describe_value(value)}") from None
     if not math.isfinite(number):
         raise error(f"{what} must be a finite number, not {number}")
     return number

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, overload
 
-from pmlopt.core.arrays import Label, places_of
+from pmlopt.core.arrays import Label, describe_value, places_of
 from pmlopt.data.continuous import Continuous
 from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
@@ -119,7 +119,7 @@ def design(
         (2.0, (4, 2))
     """
     if not isinstance(privacy, Requirement):
-        raise PrivacyError(f"the privacy requirement is {privacy!r}: give one such as PML(0.5)")
+        raise PrivacyError(f"the privacy requirement is {describe_value(privacy)}: give one such as PML(0.5)")
     utility = as_utility(utility)
     if isinstance(constraints, Constraint | str | Mapping) or not isinstance(constraints, Iterable):
         raise ProgramError(f"the constraints are {constraints!r:.80}: give a list, such as [Invariant()]")

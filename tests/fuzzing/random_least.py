@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-
 from fuzzing.independent import UndecidedError
 from fuzzing.random_designs import demand
+
 from pmlopt import (
     LDP,
     LIP,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from pmlopt.core.arrays import describe_value
 from pmlopt.core.guesses import hint
 from pmlopt.core.records import fields_of, kinds_of
 from pmlopt.errors import UtilityError
@@ -53,8 +54,8 @@ def as_utility(given: UtilityLike) -> Utility:
     if callable(given):
         return ExpectedLoss(given)
     raise UtilityError(
-        f"the utility is {given!r:.80}: give ExpectedGain(...) or ExpectedLoss(...) of a matrix or a "
-        'function, a sub-convex one such as MutualInformation(), or a name such as "hamming"'
+        f"the utility is {describe_value(given)}: give ExpectedGain(...) or ExpectedLoss(...) of a matrix or "
+        'a function, a sub-convex one such as MutualInformation(), or a name such as "hamming"'
     )
 
 

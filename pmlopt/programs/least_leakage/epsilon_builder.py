@@ -9,9 +9,10 @@ from pmlopt.core.loaded_later import cp
 from pmlopt.data.prior import Prior
 from pmlopt.data.symmetry.prior import SymmetricPrior
 from pmlopt.errors import ProgramError
-from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.utility import LinearUtility, Utility
 from pmlopt.programs.design_program import Outputs
+from pmlopt.programs.least_leakage.certificate import usable_pairs
 from pmlopt.programs.least_leakage.declaring import declare_at_level
 from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.epsilon_search import searched
@@ -64,17 +65,22 @@ def _check_reach(program: LeastEpsilon) -> None:
     if room > rounding or program.best_matrix is None or program.constant_matrix is None:
         return
     constant = sign * (program.value_of(program.constant_matrix) - program.reach)
-    over = getattr(program.privacy, "over", None)
-    if constant < -rounding and over is None and math.isinf(_level(program, program.best_matrix)):
+    if constant < -rounding and not _has_finite_level(program, program.best_matrix):
         raise ProgramError(
             f"a utility of {program.reach:.12g} is the {best} there is, and the mechanisms that reach it "
             f"have an infinite level of {program.privacy.name}: give a target that demands less"
         )
 
 
-def _level(program: LeastEpsilon, matrix: FloatArray) -> float:
-    """Return the level of a matrix under the requirement of a program, in nats."""
-    return program.privacy.level(program.prior, matrix)
+def _has_finite_level(program: LeastEpsilon, matrix: FloatArray) -> bool:
+    """Return whether a mechanism on the pairs of a matrix has a finite level.
+
+    Over a set of priors some of the outputs may have one, where all together have none.
+    """
+    privacy = program.privacy
+    if isinstance(privacy, PML) and privacy.over is not None and program.best_table is not None:
+        return bool(usable_pairs(matrix > 0, privacy.over).any(axis=1).all())
+    return math.isfinite(privacy.level(program.prior, matrix))
 
 
 def _declaration(program: LeastEpsilon) -> Declaration:

@@ -1,4 +1,4 @@
-"""The certificate of a least epsilon: a mechanism that reaches the target, and a bound that is short of it."""
+"""The certificate of a least epsilon: a mechanism that reaches the target, and a bound short of it."""
 
 from __future__ import annotations
 

@@ -126,15 +126,21 @@ class EpsilonSearch:
         rounding = 1e-13 * program.unit
         if self._excess(constant) >= -rounding and self.take_matrix(constant):
             return
+        uniform = np.full(constant.shape, 1 / constant.shape[1])
+        for still in (constant, (constant + uniform) / 2, uniform):  # some levels need all entries positive
+            if self._take_mixture(still, best):
+                return
+
+    def _take_mixture(self, still: FloatArray, best: FloatArray) -> bool:
+        """Take a mixture of a constant with the best mechanism that just reaches the target."""
         aim = MIXING_SHARE * max(0.0, self._excess(best))
         low, high = 0.0, 1.0
         for _ in range(MIXING_STEPS):
             middle = (low + high) / 2
-            reached = self._excess(constant + middle * (best - constant)) >= aim
+            reached = self._excess(still + middle * (best - still)) >= aim
             low, high = (low, middle) if reached else (middle, high)
-        for share in (high, (1 + high) / 2, 1.0):
-            if self.take_matrix(constant + share * (best - constant)):
-                return
+        shares = (high, (1 + high) / 2, 1.0)
+        return any(self.take_matrix(still + share * (best - still)) for share in shares)
 
     def _excess(self, matrix: FloatArray) -> float:
         """Return by how much a mechanism exceeds the target; minus infinity where it has no utility."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import Any, TypeAlias, TypeVar
 
+from pmlopt.core.arrays import describe_value
 from pmlopt.core.guesses import hint
 from pmlopt.core.records import fields_of, kinds_of
 from pmlopt.data.secret import Secret
@@ -88,7 +89,7 @@ def family_of(
         return _checked(privacy)
     if not callable(privacy):
         raise PrivacyError(
-            f"the requirement is a {type(privacy).__name__}: give a class such as LDP, a requirement such as "
+            f"the requirement is {describe_value(privacy)}: give a class such as LDP, a requirement such as "
             "PML(0, over=...), or a function of epsilon"
         )
     return _of_function(privacy)
@@ -151,7 +152,7 @@ def _of_function(family: Callable[[float], Any]) -> Requirement:
         ) from cause
     if not all(isinstance(one, Requirement) for one in found):
         raise PrivacyError(
-            f"the function {name} for the requirement returns a {type(found[0]).__name__} for a level: it "
+            f"the function {name} for the requirement returns {type(found[0]).__name__} for a level: it "
             "must return a requirement, as `lambda epsilon: LDP(epsilon)` does. A utility comes after the "
             "requirement"
         )
