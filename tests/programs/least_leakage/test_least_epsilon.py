@@ -227,10 +227,12 @@ def test_problem_has_the_level_as_a_parameter(name: str) -> None:
 def test_other_problems_are_at_the_least_level() -> None:
     program = least_leakage([0.5, 0.3, 0.2], MutualInformation(), reach=0.3)
     assert float(program.problem.solve(solver="HIGHS")) == pytest.approx(0.3, abs=1e-6)
-    program.epsilon.value = None
+
+
+def test_parameter_without_a_value_is_refused() -> None:
     other = least_leakage([0.5, 0.5], LDP, ExpectedGain(np.eye(2)), 0.7)
-    other.epsilon.value = -1.0
-    with pytest.raises(PrivacyError, match="the value -1"):
+    other.epsilon.value = None
+    with pytest.raises(PrivacyError, match="the value None"):
         other.problem.solve(solver="HIGHS")
 
 
@@ -247,8 +249,7 @@ def test_sweep_over_targets() -> None:
 
 def test_ways_to_name_a_family() -> None:
     found = [
-        solved(P, family, GUESS, 0.6).value
-        for family in (RenyiPML(2, 0.7), RenyiPML, "renyi-pml", lambda level: RenyiPML(2, level))
+        solved(P, family, GUESS, 0.6).value for family in (LDP, LDP(0.7), "ldp", lambda level: LDP(level))
     ]
     assert np.ptp(found) < 1e-6
 
@@ -262,6 +263,7 @@ def test_ways_to_name_a_family() -> None:
         (lambda: least_leakage(P, LDP), UtilityError, "is the requirement LDP"),
         (lambda: least_leakage(P, LDP, MutualInformation(), "a"), ProgramError, "must be a number"),
         (lambda: least_leakage(P, MetricPrivacy, GUESS, 0.6), PrivacyError, "it needs distance too"),
+        (lambda: least_leakage(P, "renyi-pml", GUESS, 0.6), PrivacyError, "it needs alpha too"),
         (lambda: least_leakage(P, lambda x, y: x, GUESS, 0.6), PrivacyError, "fails on a level"),
         (
             lambda: least_leakage(P, lambda level: GUESS, GUESS, 0.6),
