@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -63,22 +64,18 @@ class Problem:
     reach: float
 
 
-def _secret(rng: np.random.Generator, size: int) -> Secret:
-    return Secret(rng.dirichlet(np.full(2 * size, 2.0)).reshape(2, size))
-
-
-FAMILIES: Mapping[str, Callable[[np.random.Generator, Prior], Callable[[float], Requirement]]] = {
-    "pml": lambda rng, p: PML,
-    "ball": lambda rng, p: lambda level: PML(level, over=L1Ball(p, 0.1 * p.pmf.min())),
-    "masses": lambda rng, p: lambda level: PML(level, over=MinimumMass(p.size, 0.5 * p.pmf.min())),
-    "ldp": lambda rng, p: LDP,
-    "lip": lambda rng, p: lambda level: LIP(level, level),
-    "maximal": lambda rng, p: MaximalLeakage,
-    "metric": lambda rng, p: lambda level: MetricPrivacy(level, "absolute"),
-    "renyi": lambda rng, p: lambda level: RenyiPML(2.0, level),
-    "sibson": lambda rng, p: lambda level: SibsonLeakage(2.0, level),
+FAMILIES: Mapping[str, Callable[[Prior], Callable[[float], Requirement]]] = {
+    "pml": lambda p: PML,
+    "ball": lambda p: lambda level: PML(level, over=L1Ball(p, 0.1 * p.pmf.min())),
+    "masses": lambda p: lambda level: PML(level, over=MinimumMass(p.size, 0.5 * p.pmf.min())),
+    "ldp": lambda p: LDP,
+    "lip": lambda p: lambda level: LIP(level, level),
+    "maximal": lambda p: MaximalLeakage,
+    "metric": lambda p: lambda level: MetricPrivacy(level, "absolute"),
+    "renyi": lambda p: lambda level: RenyiPML(2.0, level),
+    "sibson": lambda p: lambda level: SibsonLeakage(2.0, level),
 }
-"""Families of requirements, each from a generator and a prior."""
+"""Families of requirements, each for a prior."""
 
 OF_COLUMNS = ("pml", "ball", "masses", "ldp", "lip", "metric", "secret")
 """Those with listed extreme columns, of which designs of utilities that are not linear are made."""
@@ -88,12 +85,13 @@ def random_problem(rng: np.random.Generator) -> Problem:
     """Draw a family, a utility and a target between the best constant and the best there is."""
     size = int(rng.integers(2, 5))
     name = str(rng.choice([*FAMILIES, "secret"]))
+    family: Callable[[float], Requirement]
     if name == "secret":
-        secret = _secret(rng, size)
-        prior, family = secret.prior, lambda level: PML(level, about=secret)
+        secret = Secret(rng.dirichlet(np.full(2 * size, 2.0)).reshape(2, size))
+        prior, family = secret.prior, partial(PML, about=secret)
     else:
         prior = Prior(rng.dirichlet(np.full(size, 3.0)))
-        family = FAMILIES[name](rng, prior)
+        family = FAMILIES[name](prior)
     kinds = ["gain", "loss"]
     if name in OF_COLUMNS:
         kinds += ["information", "variation", "chi-square", "guess"]
