@@ -101,7 +101,11 @@ class LeastEpsilonCertificate(Certificate):
 
     def checks(self) -> tuple[Claim, ...]:
         """The mechanism, its level, its utility against the target, and the bound below that level."""
-        own = [_named(one) for one in self.witness.checks() if one.name not in ("bound", "gap")]
+        own = [
+            replace(one, name="utility") if one.name == "value" else one
+            for one in self.witness.checks()
+            if one.name not in ("bound", "gap")
+        ]
         return (
             *own,
             self._reach_claim(),
@@ -134,10 +138,12 @@ class LeastEpsilonCertificate(Certificate):
                 f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, which is not short of the target"
             )
             return (Claim("bound", False, FLOATS, text, self.bound),)
-        proved = [one for one in self.proof.checks() if one.name in ("bound", "workload")]
-        return tuple(
-            replace(one, detail=f"at {self.bound:.12g}: {one.detail}") if one.name == "bound" else one
-            for one in proved
+        text = (
+            f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, short of the target {self.reach:.12g}"
+        )
+        return (
+            *(_named(one, "proof ") for one in self.proof.checks() if one.name in ("bound", "workload")),
+            Claim("bound", True, FLOATS, text, self.bound, self.bound),
         )
 
     def _is_about_the_same(self, proof: DesignProof) -> bool:
@@ -152,6 +158,6 @@ class LeastEpsilonCertificate(Certificate):
         )
 
 
-def _named(claim: Claim) -> Claim:
-    """Return a claim of the witness under the name that it has for the least epsilon."""
-    return replace(claim, name="utility") if claim.name == "value" else claim
+def _named(claim: Claim, prefix: str) -> Claim:
+    """Return a claim of the proof under a name that tells it from those of the least epsilon."""
+    return replace(claim, name=f"{prefix}{claim.name}")
