@@ -19,7 +19,15 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-from fuzzing import own, random_designs, random_numbers, random_orders, random_ratios, random_releases
+from fuzzing import (
+    own,
+    random_designs,
+    random_least,
+    random_numbers,
+    random_orders,
+    random_ratios,
+    random_releases,
+)
 from fuzzing.independent import UndecidedError
 from fuzzing.random_designs import FalseClaimError
 
@@ -42,6 +50,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "local": random_designs.local,
     "information": random_designs.mutual_information,
     "least-leakage": random_designs.least,
+    "least-epsilon": random_least.least_epsilon,
     "envelope": random_releases.envelope,
     "record-leakage": random_releases.record_leakage,
     "trade-off": random_releases.tradeoff,

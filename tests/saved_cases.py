@@ -149,6 +149,7 @@ ORBITS: Mapping[str, Callable[[], Program[Any]]] = {
         PML(1.0),
         SumOfParts(BIT_LOSS, BIT_LOSS),
     ),
+    "types-least-epsilon": lambda: least_leakage(BITS, LDP, BIT_LOSS, 0.7),
     "types-least": lambda: least_leakage(BITS, BIT_LOSS, expected=0.7),
 }
 """Programs on symmetric priors: their mechanisms are by orbits."""
@@ -173,6 +174,11 @@ CASES: Mapping[str, Callable[[], Program[Any]]] = {
     "estimation": lambda: design(P, LDP(1.0), EstimationError()),
     "estimation-D": lambda: design(P, PML(0.5), EstimationError(criterion="D")),
     "least": lambda: least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5),
+    "least-epsilon": lambda: least_leakage([0.25] * 4, LDP, ExpectedGain(np.eye(4)), 0.5),
+    "least-epsilon-information": lambda: least_leakage(COUNTED, MutualInformation(), reach=0.4),
+    "least-epsilon-estimation": lambda: least_leakage(P, LDP, EstimationError(), 3.0),
+    "least-epsilon-secret": lambda: least_leakage(SECRET.prior, LOSS, reach=0.2, about=SECRET),
+    "least-epsilon-over": lambda: least_leakage(P, LOSS, expected=0.3, over=L1Ball(P, 0.1)),
     "threshold": lambda: worst_case_utility([0.6, 0.2, 0.2], ORDER, 2),
     "threshold-over": lambda: worst_case_utility(
         [0.6, 0.2, 0.2], ORDER, 2, over=L1Ball([0.6, 0.2, 0.2], 0.1)

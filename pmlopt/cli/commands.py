@@ -42,6 +42,7 @@ from pmlopt.cli.printing import (
 from pmlopt.cli.reading import (
     Minimise,
     Outputs,
+    UtilityName,
     aligned,
     prior_in,
     read_constraint,
@@ -238,11 +239,6 @@ def solve_command(problem: Annotated[str, Arg("PROBLEM")], run: Run) -> None:
     sys.exit(CLAIM_FAILS if agrees is False else code_of(result))
 
 
-_UtilityName: TypeAlias = Annotated[str, Opt(
-    "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
-    "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
-    "mean, marginals); or a CSV matrix of gains.", "--utility"
-)]  # fmt: skip
 _Records: TypeAlias = Annotated[int | None, Opt(
     "The prior is the law of one of so many independent records, and the secret the table of them "
     "all: the utility adds over the records. Written by orbits, as .json.", type=click.IntRange(min=1)
@@ -256,7 +252,7 @@ _Circle: TypeAlias = Annotated[int | None, Opt(
 @command(main)
 def design(
     asked: Asked,
-    utility_name: _UtilityName,
+    utility_name: UtilityName,
     run: Run,
     epsilon: Annotated[
         float | None, Opt("The privacy bound, in nats; with --within-ledger it may be left out.")

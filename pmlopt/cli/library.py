@@ -9,10 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
 import click
 
-from pmlopt.cli.asked import AskedSet, ColumnOptions, PriorFile
+from pmlopt.cli.asked import Asked, AskedSet, ColumnOptions, PriorFile
 from pmlopt.cli.options import CLAIM_FAILS, NOT_SOLVED, Arg, Json, Opt, Run, code_of, command, main
 from pmlopt.cli.printing import echo_json, nats, number, print_table, progress, say, solved_in_turn, status
-from pmlopt.cli.reading import LinearName, Minimise, Outputs, read_linear, read_outputs
+from pmlopt.cli.reading import (
+    LinearName,
+    Minimise,
+    Outputs,
+    UtilityName,
+    read_linear,
+    read_outputs,
+    read_utility,
+)
 from pmlopt.errors import InputError
 from pmlopt.programs.certificate import finite
 
@@ -188,32 +196,37 @@ def plan(
 
 @command(main, "least-leakage")
 def least_leakage(
-    prior_file: PriorFile,
-    source: ColumnOptions,
-    utility_name: LinearName,
+    asked: Asked,
+    utility_name: UtilityName,
     run: Run,
     minimise: Minimise = False,
+    reach: Annotated[
+        float | None,
+        Opt("The target: what a gain or an information is at least, and a loss or an error at most."),
+    ] = None,
     expected: Annotated[
-        float | None, Opt("What the expected gain must reach, or the loss not exceed.")
+        float | None, Opt("The same of an expected gain or loss; with --worst both hold.")
     ] = None,
     worst: Annotated[
-        float | None, Opt("The same for every letter and output that can occur together.")
+        float | None, Opt("PML only: the same for every letter and output that can occur together.")
     ] = None,
     outputs: Outputs = None,
 ) -> None:
     """Find the least level that allows a utility.
 
-    It is the least PML level, in nats, at which the utility can be promised.
+    It is the least level of the requirement, in nats, at which the utility can be promised; PML where
+    --privacy is left out.
     """
     from pmlopt.programs.least_leakage.program import least_leakage as build
 
     run.check()
-    prior = source.law_in(prior_file)
-    utility, columns = read_linear(utility_name, minimise, prior)
+    prior = asked.prior()
+    privacy = asked.requirement(0.0, prior)
+    utility, columns = read_utility(utility_name, minimise, prior)
     letters = read_outputs(outputs, prior.labels) if outputs is not None else columns
     run.answer(
-        lambda: build(prior, utility, expected=expected, worst=worst, outputs=letters),
-        f"Least leakage for {prior_file.name}",
+        lambda: build(prior, privacy, utility, reach, expected=expected, worst=worst, outputs=letters),
+        f"Least leakage for {asked.title}",
     )
 
 

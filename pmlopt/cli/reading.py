@@ -33,6 +33,11 @@ Outputs: TypeAlias = Annotated[
 LinearName: TypeAlias = Annotated[
     str, Opt("hamming, absolute, squared, or a matrix of gains in a file, such as gains.csv.", "--utility")
 ]
+UtilityName: TypeAlias = Annotated[str, Opt(
+    "hamming, absolute, squared (losses); mutual-information, total-variation, chi-square, "
+    "hellinger, guessing-probability; estimation-error, or estimation-error:WORKLOAD (prefix, range, "
+    "mean, marginals); or a CSV matrix of gains.", "--utility"
+)]  # fmt: skip
 
 MOST_OUTPUTS = 100_000
 """The largest number of outputs that a command takes; a mechanism with two letters then has 1.6 MB."""

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pmlopt.core.descriptions import describe_value
 from pmlopt.core.frames import are_named, masked_position
 from pmlopt.errors import FileFormatError, InputError, PrivacyError
 
@@ -322,7 +323,7 @@ def real(value: Any, what: str, error: type[InputError]) -> float:
     except OverflowError:
         raise error(f"{what} is too large for a float: give a number below 1e308") from None
     except (TypeError, ValueError):
-        raise error(f"{what} must be a number, not {value!r}") from None
+        raise error(f"{what} must be a number, not {describe_value(value)}") from None
     if not math.isfinite(number):
         raise error(f"{what} must be a finite number, not {number}")
     return number

@@ -158,10 +158,10 @@ FORMS: Mapping[type, Mapping[str, Callable[..., Any]]] = {
 Matrix: TypeAlias = Annotated[FloatArray, Shape("letters", "outputs")]
 FIELDS: Mapping[str, Any] = {
     "secret": Secret, "prior": Prior, "chain": Chain, "query": Query, "mechanism": Mechanism,
-    "privacy": Requirement, "utility": Utility | str, "order": Matrix, "threshold": int, "epsilon": float,
-    "delta": float, "expected": float, "worst": float, "entropy": float, "distortion": float,
-    "leakage": float, "loss": Matrix, "outputs": Count | tuple[Label, ...],
-    "constraints": tuple[Constraint, ...], "released": tuple[Label, ...],
-    "about": Literal["state", "path"] | int, "caps": tuple[float, ...],
+    "privacy": Requirement | str, "utility": Utility | str, "order": Matrix, "threshold": int,
+    "epsilon": float, "delta": float, "reach": float, "expected": float, "worst": float,
+    "entropy": float, "distortion": float, "leakage": float, "loss": Matrix,
+    "outputs": Count | tuple[Label, ...], "constraints": tuple[Constraint, ...],
+    "released": tuple[Label, ...], "about": Literal["state", "path"] | int, "caps": tuple[float, ...],
 }  # fmt: skip
 """The parameters of builders that a problem file may give, with their types, in the order of reading."""

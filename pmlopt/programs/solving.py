@@ -38,6 +38,7 @@ from pmlopt.programs.continuous import methods as continuous
 from pmlopt.programs.envelope import methods as envelope
 from pmlopt.programs.envelope_design import methods as envelope_design
 from pmlopt.programs.estimation import methods as estimation
+from pmlopt.programs.least_leakage import epsilon_search as least_epsilon
 from pmlopt.programs.least_leakage import methods as least_leakage
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.program import Found, Method, MethodError, Program, Question
@@ -128,6 +129,7 @@ QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
     continuous.QUESTION,
     least_leakage.QUESTION,
     least_leakage.IN_ORBITS,
+    least_epsilon.QUESTION,
     worst_case.QUESTION,
     envelope.ENVELOPE,
     envelope.CLOSED_FAILURE,

@@ -31,6 +31,7 @@ from pmlopt.programs.envelope_design.certificate import EnvelopeDesignCertificat
 from pmlopt.programs.estimation.certificate import EstimationCertificate
 from pmlopt.programs.held import HeldCertificate
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, SymmetricLevelCertificate
+from pmlopt.programs.least_leakage.epsilon_certificate import LeastEpsilonCertificate
 from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
 from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.reports.pages import write_page
@@ -44,6 +45,7 @@ KINDS: tuple[type[Certificate], ...] = (
     LinearCertificate, ColumnCertificate, EstimationCertificate, LevelCertificate, ThresholdCertificate,
     EnvelopeCertificate, ProcessedFailureCertificate, EnvelopeDesignCertificate, RecordCertificate,
     TradeoffCertificate, SymmetricCertificate, SymmetricLevelCertificate, BinsCertificate, HeldCertificate,
+    LeastEpsilonCertificate,
 )  # fmt: skip
 """The kinds of certificates that a file may have; one of your own is known once its module is imported."""
 

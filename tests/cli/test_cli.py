@@ -16,10 +16,13 @@ import pytest
 from commands import run_fully as run
 
 from pmlopt import (
+    LDP,
     PML,
     ExpectedGain,
     ExpectedLoss,
+    L1Ball,
     Mechanism,
+    MutualInformation,
     Prior,
     closed_forms,
     confidence_ball,
@@ -410,6 +413,18 @@ class TestLeast:
         assert "optimal" in text
         assert run_json(*asked, "--worst", 1, "--outputs", "2,3")["mechanism"]["outputs"] == [2, 3]
         assert "for the letter 4" in run(*asked, "--worst", 1, "--outputs", "1,2", code=2).output
+
+    def test_least_level_of_other_requirements_and_utilities(self, counts: Path, tmp_path: Path) -> None:
+        out = tmp_path / "least.json"
+        asked = ("least-leakage", "--prior", counts, "--reach", 0.2, "-o", out)
+        data = run_json(*asked, "--utility", "mutual-information", "--privacy", "ldp")
+        result = solve(least_leakage(COUNTED, LDP, MutualInformation(), 0.2))
+        assert (data["status"], data["value"], data["bound"]) == ("optimal", result.value, result.bound)
+        assert "All that the file claims holds." in run("verify", out).output
+        ball = run_json(*asked, "--utility", "absolute", "--radius", 0.1)
+        over = least_leakage(COUNTED, ExpectedLoss(absolute), reach=0.2, over=L1Ball(COUNTED, 0.1))
+        assert ball["value"] == solve(over).value
+        assert "give `reach`" in run(*asked[:3], "--utility", "mutual-information", code=2).output
 
 
 class TestHistogram:

@@ -113,7 +113,7 @@ BAD: dict[str, Rows] = {
         ('"match"', '"mach"', r"the utility 'mach' is not known: did you mean 'match'"),
         ("expected = 0.5", 'expected = "0.5"', r"params\.expected is '0\.5': it must be a number"),
         ("value = 0", 'closed_form = "binary"\nvalue = 0', r"none, for none is known here"),
-        ("expected = 0.5", "privacy = { pml = 1.0 }\nworst = 1", r"params\.privacy is not a known"),
+        ("expected = 0.5", "privacy = { pml = 1.0 }\nworst = 1", r"params\.privacy lacks the key 'name'"),
     ],
     RECORD: [
         ("modular-sum", "modularsum", r"params\.query\.kind is 'modularsum': known are .*modular-sum"),

@@ -120,6 +120,16 @@ def test_a_file_about_the_least_level_becomes_a_program(tmp_path: Path, text: st
     assert instance.closed_value() is None
 
 
+@pytest.mark.parametrize("privacy", ['"ldp"', '{ name = "ldp", epsilon = 0.0 }'])
+def test_a_file_about_the_least_level_of_any_requirement(tmp_path: Path, privacy: str) -> None:
+    """Randomized response tells the truth with e^eps / (e^eps + 3), half the time at log 3."""
+    text = LEAST.replace("expected = 0.5", f"privacy = {privacy}\nreach = 0.5").replace("0.6931", "1.0986")
+    instance = load(write(tmp_path, text))
+    assert solve(instance.program()).value == pytest.approx(math.log(3), abs=2e-7)
+    with pytest.raises(PmloptError, match="give `reach`"):
+        load(write(tmp_path, text.replace("reach = 0.5\n", ""))).program()
+
+
 def test_workloads_are_read(tmp_path: Path) -> None:
     program = asked(tmp_path, ESTIMATION)
     np.testing.assert_array_equal(program.workload, np.tri(3))

@@ -28,6 +28,7 @@ from pmlopt.model.privacy import Conjunction, Requirement
 from pmlopt.model.privacy.ratio_bound import RatioRequirement
 from pmlopt.programs.envelope.program import EnvelopeProgram
 from pmlopt.programs.estimation.program import EstimationDesign
+from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
 from pmlopt.programs.least_leakage.program import LeastLeakage
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import Program
@@ -38,7 +39,7 @@ from pmlopt.programs.tradeoff.program import TradeoffProgram
 from pmlopt.programs.worst_case.program import BestWorstCase
 from pmlopt.releases import next_release
 
-BY_SLACK = (LinearDesign, ColumnDesign, SymmetricDesign, LeastLeakage, BestWorstCase)
+BY_SLACK = (LinearDesign, ColumnDesign, SymmetricDesign, LeastLeakage, LeastEpsilon, BestWorstCase)
 WORTHS: dict[str, column_oracles.Worth] = {
     "mutual-information": column_oracles.information,
     "total-variation": lambda p, lifts: p @ abs(lifts - 1) / 2,
@@ -171,6 +172,16 @@ def level(program: LeastLeakage, value: float) -> None:
     assert value == pytest.approx(bisected(program.prior.pmf, program.allowed, gains, least), abs=1e-8)
 
 
+def least_epsilon(program: LeastEpsilon, value: float) -> None:
+    gains = program.best_table
+    assert gains is not None
+    reach = program.reach if program.utility.maximised else -program.reach
+    below, above = (
+        best_gain(program.prior.pmf, program.at(value + step).privacy, gains) for step in (-1e-6, 1e-6)
+    )
+    assert below < reach < above
+
+
 def worst_case(program: BestWorstCase, value: float) -> None:
     levels = [bisected(program.prior.pmf, program.order >= rank) for rank in range(1, program.highest + 1)]
     kept = max(rank for rank, level in enumerate(levels, 1) if level <= program.epsilon + 1e-9)
@@ -194,7 +205,8 @@ def record(program: RecordLeakage, value: float) -> None:
 
 HANDS: dict[type[Program[Any]], Callable[..., None]] = {
     LinearDesign: linear, ColumnDesign: subconvex, SymmetricDesign: symmetric, EstimationDesign: estimation,
-    LeastLeakage: level, BestWorstCase: worst_case, EnvelopeProgram: envelope, RecordLeakage: record,
+    LeastLeakage: level, LeastEpsilon: least_epsilon, BestWorstCase: worst_case, EnvelopeProgram: envelope,
+    RecordLeakage: record,
 }  # fmt: skip
 
 

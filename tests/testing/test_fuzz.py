@@ -17,7 +17,13 @@ from fuzzing.independent import largest_gain, leaking_mass, log_excess, meets_pa
 from pmlopt import Prior, solve
 from pmlopt.programs.result import Result
 
-INSTANCES = {"record-leakage": 4, "trade-off": 1, "envelope-design": 4, "every-prior-order": 4}
+INSTANCES = {
+    "record-leakage": 4,
+    "trade-off": 1,
+    "envelope-design": 4,
+    "every-prior-order": 4,
+    "least-epsilon": 3,
+}
 """Fewer of the kinds that take longest; `docs/assurance.md` tells of the long runs."""
 
 

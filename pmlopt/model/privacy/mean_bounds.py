@@ -70,12 +70,14 @@ class Bound:
         most: `LETTERS`, or `MEAN` beside the least entry.
         least: `MEAN`, `LETTERS`, `ROW`, or a set of priors.
         exponent: in nats.
+        factors: `keep` and `ceiling` as cvxpy parameters, where the level is one; else None.
     """
 
     name: str
     most: Side
     least: Side | PriorSet
     exponent: float
+    factors: tuple[Any, Any] | None = None
 
     @property
     def kind(self) -> tuple[Side, Side | None]:
@@ -83,9 +85,14 @@ class Bound:
         return self.most, self.least if isinstance(self.least, Side) else None
 
     @property
-    def keep(self) -> float:
+    def keep(self) -> Any:
         """The factor of the larger mean in constraints on a variable."""
-        return below(math.exp(-self.exponent))
+        return below(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
+
+    @property
+    def ceiling(self) -> Any:
+        """What the largest entries of all columns may add up to, in constraints on a variable."""
+        return 1 / self.keep if self.factors is None else self.factors[1]
 
 
 PLAIN = (Side.LETTERS, Side.MEAN)
@@ -139,28 +146,7 @@ class MeanBounds(Requirement):
         return {one.name: _level(p, m, one) for one in self.under(p)}
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        ones, shape = np.ones((prior.size, 1)), (1, mechanism.shape[1])
-        constraints: dict[str, cp.Constraint] = {}
-        variables: dict[str, cp.Variable] = {}
-        for one in self.under(prior):
-            if one.kind == PLAIN:  # with the law as a variable 3 N M nonzeros, not N^2 M
-                constraints[one.name] = one.keep * mechanism <= ones @ law
-            elif one.kind == FLOOR:
-                constraints[one.name] = one.keep * (ones @ law) <= mechanism
-            elif one.kind == SPREAD:  # 2 N M rows in place of N (N - 1) M
-                floor = variables["column_minimum"] = cp.Variable(shape, nonneg=True, name="column_minimum")
-                constraints[f"{one.name}_floor"] = ones @ floor <= mechanism
-                constraints[f"{one.name}_ceiling"] = one.keep * mechanism <= ones @ floor
-            else:
-                top = variables["column_maximum"] = cp.Variable(shape, nonneg=True, name="column_maximum")
-                constraints["column_maximum"] = mechanism <= ones @ top
-                if isinstance(one.least, PriorSet):
-                    least = one.least.declare(mechanism, top)
-                    constraints |= {**least.constraints, one.name: one.keep * top <= least.value}
-                    variables |= least.variables
-                else:
-                    constraints[one.name] = cp.sum(top) <= 1 / one.keep
-        return Declared(constraints, variables)
+        return declare_bounds(self.under(prior), mechanism, law)
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
         found: dict[str, FloatArray] = {}
@@ -276,6 +262,32 @@ class MeanBounds(Requirement):
         # of other sets the extreme columns are known by the vertices only
         listed = isinstance(least, ChoquetSet | ConvexHull)
         return Cone(least if listed else vertex_hull(least), keep)
+
+
+def declare_bounds(bounds: Sequence[Bound], mechanism: cp.Expression, law: cp.Variable) -> Declared:
+    """Declare bounds under a prior on an (N, M) variable and its (1, M) output law, in sparse form."""
+    ones, shape = np.ones((mechanism.shape[0], 1)), (1, mechanism.shape[1])
+    constraints: dict[str, cp.Constraint] = {}
+    variables: dict[str, cp.Variable] = {}
+    for one in bounds:
+        if one.kind == PLAIN:  # with the law as a variable 3 N M nonzeros, not N^2 M
+            constraints[one.name] = one.keep * mechanism <= ones @ law
+        elif one.kind == FLOOR:
+            constraints[one.name] = one.keep * (ones @ law) <= mechanism
+        elif one.kind == SPREAD:  # 2 N M rows in place of N (N - 1) M
+            floor = variables["column_minimum"] = cp.Variable(shape, nonneg=True, name="column_minimum")
+            constraints[f"{one.name}_floor"] = ones @ floor <= mechanism
+            constraints[f"{one.name}_ceiling"] = one.keep * mechanism <= ones @ floor
+        else:
+            top = variables["column_maximum"] = cp.Variable(shape, nonneg=True, name="column_maximum")
+            constraints["column_maximum"] = mechanism <= ones @ top
+            if isinstance(one.least, PriorSet):
+                least = one.least.declare(mechanism, top)
+                constraints |= {**least.constraints, one.name: one.keep * top <= least.value}
+                variables |= least.variables
+            else:
+                constraints[one.name] = cp.sum(top) <= one.ceiling
+    return Declared(constraints, variables)
 
 
 def _level(p: Prior, m: Mechanism, one: Bound) -> float:

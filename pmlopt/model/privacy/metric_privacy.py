@@ -8,7 +8,16 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, Label, few, float_array, nonnegative
+from pmlopt.core.arrays import (
+    BoolArray,
+    FloatArray,
+    IntArray,
+    Label,
+    few,
+    float_array,
+    nonnegative,
+)
+from pmlopt.core.descriptions import describe_value
 from pmlopt.core.differences import difference
 from pmlopt.core.records import INFINITE, Shape
 from pmlopt.data.prior import Prior
@@ -92,6 +101,11 @@ class MetricPrivacy(RatioRequirement):
     )
 
     def __init__(self, epsilon: float, distance: Distance) -> None:
+        if isinstance(distance, int | float) and not isinstance(epsilon, int | float):
+            raise PrivacyError(
+                f"epsilon is {describe_value(epsilon)} and the distance {distance:g}: they are swapped, "
+                "write MetricPrivacy(epsilon, distance)"
+            )
         self.epsilon = nonnegative(epsilon, "epsilon", PrivacyError)
         self.distance: Distance = distance
         if isinstance(distance, str):

@@ -13,17 +13,22 @@ from pmlopt.core.arrays import BoolArray, FloatArray, Label, real
 from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.prior import Prior, PriorLike, as_prior
+from pmlopt.data.secret import Secret
 from pmlopt.data.symmetry.prior import PairSpace, SymmetricPrior
 from pmlopt.errors import ProgramError, UtilityError
 from pmlopt.measures import leakage_level
 from pmlopt.model.closed_forms.worst_case import uniform_on
-from pmlopt.model.privacy import PML
+from pmlopt.model.privacy import PML, Requirement
 from pmlopt.model.uncertainty import PriorSet, pointwise_capacity
-from pmlopt.model.utility import LinearUtility, UtilityLike, as_utility
+from pmlopt.model.uncertainty.joint_laws import JointLaws
+from pmlopt.model.utility import LinearUtility, Utility, UtilityLike, as_utility
 from pmlopt.model.utility.orders import allowed_pairs
 from pmlopt.programs.design_program import Outputs, outputs_of
 from pmlopt.programs.exact.arithmetic import snap
 from pmlopt.programs.least_leakage.certificate import Expected, Floor, LevelCertificate, usable_pairs
+from pmlopt.programs.least_leakage.epsilon_builder import least_epsilon
+from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
+from pmlopt.programs.least_leakage.families import Family, family_of
 from pmlopt.programs.linear.certifying import in_whole_numbers
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns
 from pmlopt.programs.program import Declaration, Program, problem_of
@@ -273,57 +278,144 @@ def least_leakage(
     expected: float | None = None,
     worst: float | None = None,
     outputs: Outputs = None,
-    over: PriorSet | None = None,
 ) -> LeastLeakage: ...
+@overload
 def least_leakage(
     prior: PriorLike,
     utility: UtilityLike,
     *,
+    worst: float,
+    outputs: Outputs = None,
+    over: PriorSet | None = None,
+) -> LeastLeakage: ...
+@overload
+def least_leakage(
+    prior: PriorLike,
+    privacy: Family | UtilityLike | None = None,
+    utility: UtilityLike | None = None,
+    reach: float | None = None,
+    *,
     expected: float | None = None,
     worst: float | None = None,
     outputs: Outputs = None,
-    over: PriorSet | None = None,
-) -> LeastLeakage | SymmetricLeastLeakage:
-    """Declare the design of least PML under a floor on the expected utility, on the worst case, or on both.
+    over: PriorSet | JointLaws | None = None,
+    about: Secret | None = None,
+) -> LeastLeakage | LeastEpsilon: ...
+def least_leakage(  # type: ignore[misc]  # the second argument may be either
+    prior: PriorLike,
+    privacy: Family | UtilityLike | None = None,
+    utility: UtilityLike | None = None,
+    reach: float | None = None,
+    *,
+    expected: float | None = None,
+    worst: float | None = None,
+    outputs: Outputs = None,
+    over: PriorSet | JointLaws | None = None,
+    about: Secret | None = None,
+) -> LeastLeakage | LeastEpsilon:
+    """Declare the search for the least level of a requirement at which a utility reaches a target.
+
+    It is `least_leakage(prior, privacy, utility, reach)`, or `least_leakage(prior, utility, expected=...)`
+    for PML, also with a floor on the worst case. Under PML of the prior, with an expected gain or loss, it
+    is a linear program in the level (`LeastLeakage`); all else is a search over designs (`LeastEpsilon`).
 
     Args:
-        prior: N letters. Of a symmetric prior such as `IIDPrior`, in orbits of pairs, with `expected` alone.
-        utility: `ExpectedGain` or `ExpectedLoss`.
-        expected: what the expected gain must reach; the expected loss must not exceed it.
+        prior: N letters. Of a symmetric prior such as `IIDPrior`, in orbits of pairs for gains and losses.
+        privacy: the family of requirements: a class such as `LDP`, its name, a requirement whose level is not
+            looked at, such as `RenyiPML(2, 0)`, or a function of epsilon. Left out, PML, and the utility may
+            stand in its place.
+        utility: as in `design`: a gain, a loss, `MutualInformation` or any other `SubConvex`,
+            `EstimationError`, or a name.
+        reach: what a utility that is maximised reaches at least; a loss or an error is at most that.
+        expected: the same of an expected gain or loss; with PML it may stand beside `worst`.
         worst: what the gain of every pair that can occur must reach; the loss must not exceed it.
         outputs: the M outputs, as in `design`.
-        over: a set of priors, as in `worst_case_utility`; with a floor on the worst case alone.
+        over: the set of priors that the level is over.
+        about: the secret that the level is about, in place of the data.
 
     Raises:
-        ProgramError: neither floor is given, or no mechanism reaches them; the message says how far one gets.
-            Or `over` is given with a floor on the expected utility, or leaves no finite level.
-        PrivacyError: `over` is no set of priors on these letters.
-        UtilityError: the utility is not linear, or its matrix does not fit.
+        ProgramError: no target is given, or no mechanism of a finite level reaches it; the message says how
+            far one gets.
+        PrivacyError: `privacy` is no family with one level, or `over` and `about` do not fit it.
+        UtilityError: the utility does not fit.
 
     Source: [song2026worstcase, Section II], with the utilities themselves for their order; the floor on the
     expectation is the trade-off of [grosse2025empirical, Section II-A] from its other side.
 
     Examples:
-        >>> from pmlopt import ExpectedGain, solve
+        >>> from pmlopt import LDP, ExpectedGain, MutualInformation, solve
         >>> told = solve(least_leakage([0.25] * 4, ExpectedGain(np.eye(4)), expected=0.5))
         >>> round(np.exp(told.value).item(), 9)  # guessing right half the time takes log 2
         2.0
+        >>> told = solve(least_leakage([0.25] * 4, LDP, ExpectedGain(np.eye(4)), 0.5))
+        >>> round(np.exp(told.value).item(), 6)  # randomized response: e^eps / (e^eps + 3) = 1/2
+        3.0
+        >>> told = solve(least_leakage([0.25] * 4, MutualInformation(), reach=np.log(2)))
+        >>> round(np.exp(told.value).item(), 6)  # two letters that stay together
+        2.0
     """
-    known = as_prior(prior)
-    utility = as_utility(utility)
-    if not isinstance(utility, LinearUtility):
-        raise UtilityError(f"the utility is {utility!r}: give ExpectedGain(...) or ExpectedLoss(...)")
-    if expected is None and worst is None:
-        raise ProgramError("no floor is given, and without one nothing leaks: give `expected` or `worst`")
+    if utility is None:
+        privacy, utility = None, cast("UtilityLike | None", privacy)
+    known, chosen = as_prior(prior), _checked_utility(utility)
+    target = _target(chosen, reach, expected, worst)
+    family = family_of(cast("Family | None", privacy), over, about)
+    of_pairs = isinstance(chosen, LinearUtility) and type(family) is PML
+    if worst is not None and not of_pairs:
+        raise ProgramError(
+            "`worst` is a floor on each pair of an expected gain or loss under PML of the data: leave it "
+            "out, or leave `privacy` and `about` out"
+        )
+    if isinstance(chosen, LinearUtility) and type(family) is PML and (worst is not None or not family.over):
+        return _least_of_pairs(known, chosen, target, worst, outputs, family.over)
+    assert target is not None
+    return least_epsilon(known, family, chosen, target, outputs)
+
+
+def _checked_utility(utility: object) -> Utility:
+    """Return the utility, or raise a UtilityError where it is none, such as a requirement."""
+    named = utility if isinstance(utility, type) else type(utility)
+    if utility is None or issubclass(named, Requirement):
+        given = "missing" if utility is None else f"the requirement {named.__name__}"
+        raise UtilityError(
+            f"the utility is {given}: write least_leakage(prior, requirement, utility, reach), such as "
+            "least_leakage(prior, LDP, MutualInformation(), 0.1)"
+        )
+    return as_utility(utility)  # type: ignore[arg-type]
+
+
+def _target(
+    utility: Utility, reach: float | None, expected: float | None, worst: float | None
+) -> float | None:
+    """Return what the utility must reach; None where there is a floor on the worst case only."""
+    if reach is not None and expected is not None:
+        raise ProgramError("`reach` and `expected` are both the target of the utility: give one")
+    if expected is not None:
+        return real(expected, "the expected utility", ProgramError)
+    if reach is not None:
+        return real(reach, "the target of the utility", ProgramError)
+    if worst is None:
+        needed = "`reach`, `expected` or `worst`" if isinstance(utility, LinearUtility) else "`reach`"
+        raise ProgramError(f"no target is given, and without one nothing leaks: give {needed}")
+    return None
+
+
+def _least_of_pairs(
+    known: Prior | SymmetricPrior,
+    utility: LinearUtility,
+    expected: float | None,
+    worst: float | None,
+    outputs: Outputs,
+    over: PriorSet | None,
+) -> LeastLeakage:
+    """Declare the least PML under floors on the expected gain and on the gain of each pair."""
     if expected is not None and over is not None:
         raise ProgramError(
-            "a floor on the expected utility and `over` cannot be given together: give `worst` alone, or "
-            "`design` with PML(epsilon, over=...) for the best expected utility within a level"
+            "`worst`, a target of the expected utility and `over` cannot be given together: leave one out"
         )
     if isinstance(known, SymmetricPrior):
         if expected is None or worst is not None or outputs is not None:
             raise ProgramError(f"on {known!r} least leakage is under `expected` alone: leave the others out")
-        return _symmetric(known, utility, real(expected, "the expected utility", ProgramError))
+        return _symmetric(known, utility, expected)
     letters = outputs_of(known.labels, utility.columns, outputs)
     table = utility.table(known.labels, letters)
     allowed = np.ones(table.shape, dtype=bool)
@@ -333,7 +425,7 @@ def least_leakage(
         _check_letters(known, utility, table, allowed, limit)
     if expected is None:
         return least_leakage_on(known, allowed, letters, over)
-    asked = Expected(utility.maximised, table, real(expected, "the expected utility", ProgramError))
+    asked = Expected(utility.maximised, table, expected)
     floor = _reachable(Floor(Listed(known, PML(0.0)), allowed, asked))
     # at the most there is each letter has its best outputs only
     if LARGEST_ROUNDING > floor.rounding >= -floor.least:

@@ -1,0 +1,145 @@
+"""The design at a level as one cvxpy problem, in which the level is a parameter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import cp
+from pmlopt.data.prior import Prior
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy import Declared, RenyiPML, Requirement, SibsonLeakage
+from pmlopt.model.privacy.mean_bounds import MeanBounds, declare_bounds
+from pmlopt.model.privacy.of_order import declared_norms, seen
+from pmlopt.model.privacy.ratio_bound import RatioRequirement
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, below
+from pmlopt.programs.least_leakage.families import at_level
+from pmlopt.programs.program import Declaration, problem_of
+
+
+def level_factor(
+    epsilon: cp.Parameter, factor: Callable[[float], Any], shape: tuple[int, ...] = ()
+) -> cp.Expression:
+    """Return a parameter that is computed from the value of another one, the level.
+
+    Args:
+        epsilon: a scalar parameter in nats.
+        factor: from the level to the value, at least 0.
+        shape: of the value.
+    """
+    from cvxpy.expressions.constants.callback_param import CallbackParam
+
+    def value() -> Any:
+        if epsilon.value is None or not float(epsilon.value) >= 0:
+            raise PrivacyError(
+                f"the parameter epsilon has the value {epsilon.value}: give a number from 0 on"
+            )
+        return factor(min(float(epsilon.value), LARGEST_EXPONENT))
+
+    return CallbackParam(callback=value, shape=shape, nonneg=True)
+
+
+def declare_requirement(
+    privacy: Requirement, prior: Prior, mechanism: cp.Variable, law: cp.Variable, epsilon: cp.Parameter
+) -> Declared | None:
+    """Declare a requirement whose level is a parameter; None for families that are not affine in a factor.
+
+    Args:
+        privacy: of the family, at any level.
+        prior: N letters.
+        mechanism: (N, M).
+        law: (1, M) the law of the output.
+        epsilon: the level.
+    """
+    if isinstance(privacy, MeanBounds):
+        keep = level_factor(epsilon, lambda level: below(math.exp(-level)))
+        ceiling = level_factor(epsilon, lambda level: 1 / below(math.exp(-level)))
+        bounds = [replace(one, factors=(keep, ceiling)) for one in privacy.under(prior)]
+        return declare_bounds(bounds, mechanism, law)
+    if isinstance(privacy, RenyiPML | SibsonLeakage) and not at_level(privacy, 1.0).is_near_one:
+        return _declare_norms(privacy, prior, mechanism, law, epsilon)
+    if isinstance(privacy, RatioRequirement) and privacy.has_ratios:
+        return _declare_ratios(privacy, prior, mechanism, epsilon)
+    return None
+
+
+def _declare_norms(
+    privacy: RenyiPML | SibsonLeakage,
+    prior: Prior,
+    mechanism: cp.Variable,
+    law: cp.Variable,
+    epsilon: cp.Parameter,
+) -> Declared:
+    """Declare a bound of finite order, on each column or on the sum over all."""
+
+    def keep(p: FloatArray) -> cp.Expression:
+        return level_factor(epsilon, lambda level: below(1 / at_level(privacy, level).largest_norm(p)))
+
+    if isinstance(privacy, SibsonLeakage):
+        lengths = declared_norms(prior.pmf, mechanism, privacy.alpha)
+        return Declared({"sibson_leakage": keep(prior.pmf) * cp.sum(lengths) <= 1})
+    found = {}
+    for place, (weights, given, total) in enumerate(privacy.views(prior.pmf)):
+        p = weights / total
+        means = law[0] if given is None or given.ndim == 1 else (p @ given) @ mechanism
+        norms = declared_norms(p, seen(given, mechanism), privacy.alpha)
+        found[f"renyi_pml {place}"] = keep(p) * norms <= means
+    return Declared(found)
+
+
+def _declare_ratios(
+    privacy: RatioRequirement, prior: Prior, mechanism: cp.Variable, epsilon: cp.Parameter
+) -> Declared:
+    """Declare ratio bounds whose exponents are proportional to the level."""
+    ratios = at_level(privacy, 1.0).ratios(prior.pmf)
+    assert ratios is not None
+    constraints, variables = ratios.declare(mechanism, below)
+    sides = cp.vstack([mechanism, variables["products"]]) if variables else mechanism
+    denominators = -ratios.system(np.zeros_like)
+    numerators = ratios.system(np.ones_like) + denominators
+    keep = level_factor(
+        epsilon,
+        lambda level: below(np.exp(-level * ratios.exponents))[:, None],
+        (len(ratios.exponents), 1),
+    )
+    wide = keep @ np.ones((1, mechanism.shape[1]))
+    constraints["pairs"] = cp.multiply(wide, numerators @ sides) <= denominators @ sides
+    return Declared(constraints, variables)
+
+
+def declare_at_level(
+    privacy: Requirement,
+    prior: Prior,
+    table: FloatArray,
+    reach: float,
+    epsilon: cp.Parameter,
+) -> Declaration | None:
+    """Declare by how much the best mechanism of a level stays short of an expected gain; None as above.
+
+    Args:
+        privacy: of the family, at any level.
+        prior: N letters.
+        table: (N, M) gains, or losses times -1.
+        reach: what their expectation must reach.
+        epsilon: the level, a parameter.
+    """
+    mechanism = cp.Variable(table.shape, nonneg=True, name="mechanism")
+    law = cp.Variable((1, table.shape[1]), nonneg=True, name="output_law")
+    declared = declare_requirement(privacy, prior, mechanism, law, epsilon)
+    if declared is None:
+        return None
+    shortfall = cp.Variable(nonneg=True, name="shortfall")
+    gained = cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
+    constraints = {
+        "rows": cp.sum(mechanism, axis=1) == 1,
+        "output_law": prior.pmf[None, :] @ mechanism == law,
+        **declared.constraints,
+        "reach": gained + shortfall >= reach,
+    }
+    variables = {"mechanism": mechanism, "output_law": law, "shortfall": shortfall, **declared.variables}
+    return Declaration(problem_of(cp.Minimize(shortfall), constraints), variables, constraints)

@@ -1,0 +1,96 @@
+"""The builder of least epsilons: targets that no mechanism reaches are refused before any search."""
+
+from __future__ import annotations
+
+import math
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import cp
+from pmlopt.data.prior import Prior
+from pmlopt.data.symmetry.prior import SymmetricPrior
+from pmlopt.errors import ProgramError
+from pmlopt.model.privacy import PML, Requirement
+from pmlopt.model.utility import LinearUtility, Utility
+from pmlopt.programs.design_program import Outputs
+from pmlopt.programs.least_leakage.certificate import usable_pairs
+from pmlopt.programs.least_leakage.declaring import declare_at_level
+from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
+from pmlopt.programs.least_leakage.epsilon_search import searched
+from pmlopt.programs.program import Declaration
+from pmlopt.solvers.outcome import FOREVER, Options
+
+REACH_RTOL = 1e-13
+"""The share of a utility by which a target may be beyond the best there is: it was computed in floats."""
+
+
+def least_epsilon(
+    prior: Prior | SymmetricPrior, privacy: Requirement, utility: Utility, reach: float, outputs: Outputs
+) -> LeastEpsilon:
+    """Declare the search for the least level of a family; see `least_leakage`.
+
+    Raises:
+        ProgramError: no mechanism reaches the target, or only one of an infinite level.
+        PriorError, PrivacyError, UtilityError: a design cannot be declared, as in `design`.
+    """
+    letters = prior.listed() if isinstance(prior, SymmetricPrior) and not _by_orbits(utility) else prior
+    program = LeastEpsilon(
+        declare=lambda: _declaration(program),
+        prior=letters,
+        privacy=privacy if isinstance(letters, SymmetricPrior) else privacy.for_prior(letters),
+        utility=utility,
+        reach=reach,
+        outputs=outputs,
+        epsilon=cp.Parameter(nonneg=True, value=1.0, name="epsilon"),
+    )
+    program.at(1.0)  # what cannot be declared is refused now
+    _check_reach(program)
+    return program
+
+
+def _by_orbits(utility: Utility) -> bool:
+    return isinstance(utility, LinearUtility)
+
+
+def _check_reach(program: LeastEpsilon) -> None:
+    """Raise a ProgramError where no mechanism of a finite level reaches the target."""
+    sign = 1.0 if program.utility.maximised else -1.0
+    room = sign * (program.best_value - program.reach)
+    rounding = REACH_RTOL * program.unit
+    best = "largest" if program.utility.maximised else "smallest"
+    if room < -rounding:
+        raise ProgramError(
+            f"no mechanism reaches a utility of {program.reach:.12g}: the {best} there is, whatever is "
+            f"revealed, is {program.best_value:.12g}"
+        )
+    if room > rounding or program.best_matrix is None or program.constant_matrix is None:
+        return
+    constant = sign * (program.value_of(program.constant_matrix) - program.reach)
+    if constant < -rounding and not _has_finite_level(program, program.best_matrix):
+        raise ProgramError(
+            f"a utility of {program.reach:.12g} is the {best} there is, and the mechanisms that reach it "
+            f"have an infinite level of {program.privacy.name}: give a target that demands less"
+        )
+
+
+def _has_finite_level(program: LeastEpsilon, matrix: FloatArray) -> bool:
+    """Return whether a mechanism on the pairs of a matrix has a finite level.
+
+    Over a set of priors some of the outputs may have one, where all together have none.
+    """
+    privacy = program.privacy
+    if isinstance(privacy, PML) and privacy.over is not None and program.best_table is not None:
+        return bool(usable_pairs(matrix > 0, privacy.over).any(axis=1).all())
+    return math.isfinite(privacy.level(program.prior, matrix))
+
+
+def _declaration(program: LeastEpsilon) -> Declaration:
+    """Declare the design at a level that is a parameter, else at the least level, which is found first."""
+    if program.best_table is not None and isinstance(program.prior, Prior):
+        sign = 1.0 if program.utility.maximised else -1.0
+        reach = sign * program.reach
+        found = declare_at_level(program.privacy, program.prior, program.best_table, reach, program.epsilon)
+        if found is not None:
+            return found
+    least = searched(program, Options(FOREVER, program.tolerance), None).certificate.value
+    program.epsilon.value = least
+    return program.at(least).declared

@@ -1,0 +1,163 @@
+"""The certificate of a least epsilon: a mechanism that reaches the target, and a bound short of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeAlias
+
+from pmlopt.core.records import same
+from pmlopt.data.prior import Prior
+from pmlopt.programs.certificate import FLOATS, RATIONAL, Certificate, Claim, gap_claim
+from pmlopt.programs.estimation.certificate import EstimationCertificate
+from pmlopt.programs.least_leakage.families import is_same_family, level_of
+from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
+from pmlopt.programs.subconvex.certificate import ColumnCertificate
+
+DesignProof: TypeAlias = LinearCertificate | SymmetricCertificate | ColumnCertificate | EstimationCertificate
+"""Certificates of designs, from which the two ends of a least epsilon follow."""
+
+QUESTIONS: Mapping[type, tuple[str, ...]] = {
+    LinearCertificate: ("table", "maximised", "added"),
+    SymmetricCertificate: ("table", "maximised"),
+    ColumnCertificate: ("utility",),
+    EstimationCertificate: ("criterion", "workload"),
+}
+"""The fields of certificates in which their utility is."""
+
+MAX_ERROR_ROUNDING = 1e-11
+"""The share of an error of estimation by which it may be above its target: rounding of its decomposition."""
+
+
+def reach_rounding(certificate: DesignProof) -> float:
+    """Return what rounding may take off the utility of a certificate, in its unit."""
+    if isinstance(certificate, EstimationCertificate):
+        return MAX_ERROR_ROUNDING * abs(certificate.value)
+    return certificate.bound_rounding
+
+
+def reaches(certificate: DesignProof, reach: float) -> bool:
+    """Return whether the mechanism of a certificate reaches a target, up to the rounding of its utility."""
+    sign = 1.0 if certificate.is_maximised else -1.0
+    return sign * (certificate.value - reach) >= -reach_rounding(certificate)
+
+
+def is_short(certificate: DesignProof, reach: float) -> bool:
+    """Return whether the bound of a certificate proves that no mechanism reaches a target."""
+    sign = 1.0 if certificate.is_maximised else -1.0
+    return sign * certificate.bound < sign * reach
+
+
+def without_bound(certificate: DesignProof) -> DesignProof:
+    """Return a certificate of the mechanism only, which claims no bound."""
+    bound = math.inf if certificate.is_maximised else -math.inf
+    found: DesignProof = replace(certificate, bound=bound, multipliers=None)
+    return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LeastEpsilonCertificate(Certificate):
+    """The certificate of a least epsilon: at `value` a mechanism reaches the target, at `bound` none does.
+
+    Attributes:
+        reach: the target: what a utility that is maximised is at least, and another one at most.
+        witness: the certificate of the mechanism at the level `value`, without a bound.
+        proof: a certificate at the level `bound`, whose bound lies short of the target, under the same
+            requirement, prior and utility; only its bound counts. None where `bound` is 0, which nothing is
+            below.
+    """
+
+    kind: ClassVar[str] = "least-epsilon"
+    arithmetic: ClassVar[str] = RATIONAL
+    """Integers, of the level; the utility and the bound on it are floats, rounding allowed for."""
+
+    reach: float
+    witness: DesignProof
+    proof: DesignProof | None
+
+    @property
+    def about(self) -> Prior | None:
+        return self.witness.about
+
+    @property
+    def is_maximised(self) -> bool:
+        return False
+
+    @property
+    def level(self) -> float:
+        return self.witness.level
+
+    @property
+    def utility(self) -> float:
+        """The utility of the mechanism, in its unit."""
+        return self.witness.value
+
+    @property
+    def statement(self) -> str:
+        """The level with its limit, and the utility with its target."""
+        relation = ">=" if self.witness.is_maximised else "<="
+        return f"{self.witness.statement}; utility {self.utility:.9g} {relation} {self.reach:.9g}"
+
+    def checks(self) -> tuple[Claim, ...]:
+        """The mechanism, its level, its utility against the target, and the bound below that level."""
+        own = [
+            replace(one, name="utility") if one.name == "value" else one
+            for one in self.witness.checks()
+            if one.name not in ("bound", "gap")
+        ]
+        return (
+            *own,
+            self._reach_claim(),
+            self._value_claim(),
+            *self._bound_claims(),
+            gap_claim(self, 0, False),
+        )
+
+    def _reach_claim(self) -> Claim:
+        holds = reaches(self.witness, self.reach)
+        text = f"the target {self.reach:.12g} is {'reached' if holds else 'missed'}"
+        return Claim("reach", holds, FLOATS, text, self.reach, self.witness.value)
+
+    def _value_claim(self) -> Claim:
+        limit = level_of(self.witness.privacy)
+        text = f"the requirement of the mechanism is at {'no single level' if limit is None else limit}"
+        return Claim("value", limit == self.value, RATIONAL, text, self.value, limit)
+
+    def _bound_claims(self) -> tuple[Claim, ...]:
+        """That no mechanism within the level `bound` reaches the target, from multipliers at that level."""
+        if self.bound == 0.0:
+            return (Claim("bound", True, RATIONAL, "no level is below 0", 0.0, 0.0),)
+        if self.proof is None:
+            return (Claim("bound", False, FLOATS, "nothing proves it", self.bound),)
+        if not self._is_about_the_same(self.proof):
+            text = "the proof is of another requirement, level or utility"
+            return (Claim("bound", False, FLOATS, text, self.bound),)
+        if not is_short(self.proof, self.reach):
+            text = (
+                f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, which is not short of the target"
+            )
+            return (Claim("bound", False, FLOATS, text, self.bound),)
+        text = (
+            f"at {self.bound:.12g} the best is {self.proof.bound:.12g}, short of the target {self.reach:.12g}"
+        )
+        return (
+            *(_named(one, "proof ") for one in self.proof.checks() if one.name in ("bound", "workload")),
+            Claim("bound", True, FLOATS, text, self.bound, self.bound),
+        )
+
+    def _is_about_the_same(self, proof: DesignProof) -> bool:
+        """Return whether a proof is at the level `bound` and else about what the witness is about."""
+        witness = self.witness
+        names = QUESTIONS[type(witness)]
+        return (
+            type(proof) is type(witness)
+            and level_of(proof.privacy) == self.bound
+            and is_same_family(proof.privacy, witness.privacy)
+            and all(same(getattr(proof, name), getattr(witness, name)) for name in names)
+        )
+
+
+def _named(claim: Claim, prefix: str) -> Claim:
+    """Return a claim of the proof under a name that tells it from those of the least epsilon."""
+    return replace(claim, name=f"{prefix}{claim.name}")

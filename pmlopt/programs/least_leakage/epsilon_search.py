@@ -1,0 +1,376 @@
+"""The search for a least epsilon: designs at levels on both sides of it, each of which proves one side."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray
+from pmlopt.core.programming_errors import raise_if_strict
+from pmlopt.errors import InfeasibleError, InputError, PmloptError, ProgramError
+from pmlopt.programs.certificate import Certificate, Restart
+from pmlopt.programs.estimation import methods as estimation
+from pmlopt.programs.least_leakage.epsilon_certificate import (
+    DesignProof,
+    LeastEpsilonCertificate,
+    is_short,
+    reaches,
+    without_bound,
+)
+from pmlopt.programs.least_leakage.epsilon_program import LeastEpsilon
+from pmlopt.programs.least_leakage.families import MAX_LEVEL, at_level, level_of, rounded_up
+from pmlopt.programs.linear import methods as linear
+from pmlopt.programs.program import Found, Method, MethodError, Question, starts_cold
+from pmlopt.programs.subconvex import methods as subconvex
+from pmlopt.solvers.outcome import FOREVER, Options
+
+DESIGN_QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
+    linear.QUESTION,
+    linear.IN_ORBITS,
+    subconvex.QUESTION,
+    estimation.QUESTION,
+)
+"""How the designs of a search are solved."""
+
+MAX_DESIGNS = 160
+"""Designs that one search solves at most; most need less than twenty."""
+
+OVERSHOOT = 0.05
+"""The share of a step by which the next level is moved past the estimated root, so that it lands on the side
+that was not met last: both ends then approach the root."""
+
+SHARPENING = 1e-3
+"""The factor of the tolerance of a design that is solved again, because its gap decides neither side."""
+
+MIN_TOLERANCE = 1e-13
+"""The smallest tolerance that a design is solved with."""
+
+MIXING_STEPS = 60
+"""Halvings in the search for a first mechanism on the way from a constant to the best one."""
+
+MIXING_SHARE = 1e-7
+"""The share of the way to the best mechanism by which the first one is beyond the target: its repair may cost
+as much."""
+
+
+@dataclass
+class EpsilonSearch:
+    """The state of a search for a least epsilon.
+
+    Attributes:
+        program: what is searched for.
+        options: limits of the search.
+        witness: a certificate of a mechanism that reaches the target, at its level.
+        proof: a certificate at a level whose bound lies short of the target.
+        short: the largest level that is known to be short: 0, or that of the proof.
+        undecided: the least and the largest level of designs whose gap decided neither side.
+        points: utilities at the levels that were looked at, less the target, positive where it is exceeded.
+        designs: how many were solved.
+    """
+
+    program: LeastEpsilon
+    options: Options
+    witness: DesignProof | None = None
+    proof: DesignProof | None = None
+    short: float = 0.0
+    undecided: tuple[float, float] | None = None
+    points: dict[float, float] = field(default_factory=dict)
+    designs: int = 0
+    blur: float = 0.0
+    side: int = 1
+    restart: Restart | None = None
+    failures: list[str] = field(default_factory=list)
+
+    @property
+    def reached(self) -> float:
+        """The least level at which a mechanism is known to reach the target; infinite without one."""
+        return math.inf if self.witness is None else float(level_of(self.witness.privacy) or 0.0)
+
+    @property
+    def sign(self) -> float:
+        """1 where the utility is maximised, else -1."""
+        return 1.0 if self.program.utility.maximised else -1.0
+
+    def run(self) -> str:
+        """Search until both ends are near one another or the limits are met, and return how it ended."""
+        allowed = self.program.allowed_gap(self.options.tolerance)
+        self._take_first_mechanisms()
+        if self.witness is None:
+            self._look_for_a_mechanism()
+        widths: list[float] = []
+        while self.reached - self.short > allowed:
+            if self.options.clock.late:
+                return "the time is over"
+            if self.designs >= MAX_DESIGNS or self.witness is None:
+                return f"{self.designs} designs were solved"
+            widths.append(self.reached - self.short)
+            stalled = len(widths) > 3 and widths[-1] > widths[-4] / 4
+            level = self._between() if self.undecided else self._next(stalled)
+            if level is None:
+                return "the gaps of the designs decide no more"
+            if stalled:
+                widths.clear()
+            self._solve(level)
+        return "both ends meet"
+
+    def _take_first_mechanisms(self) -> None:
+        """Take the best constant where it reaches the target, else a mixture with the best mechanism."""
+        program = self.program
+        constant, best = program.constant_matrix, program.best_matrix
+        if constant is None or best is None:
+            return
+        rounding = 1e-13 * program.unit
+        if self._excess(constant) >= -rounding and self.take_matrix(constant):
+            return
+        uniform = np.full(constant.shape, 1 / constant.shape[1])
+        for still in (constant, (constant + uniform) / 2, uniform):  # some levels need all entries positive
+            if self._take_mixture(still, best):
+                return
+
+    def _take_mixture(self, still: FloatArray, best: FloatArray) -> bool:
+        """Take a mixture of a constant with the best mechanism that just reaches the target."""
+        aim = MIXING_SHARE * max(0.0, self._excess(best))
+        low, high = 0.0, 1.0
+        for _ in range(MIXING_STEPS):
+            middle = (low + high) / 2
+            reached = self._excess(still + middle * (best - still)) >= aim
+            low, high = (low, middle) if reached else (middle, high)
+        shares = (high, (1 + high) / 2, 1.0)
+        return any(self.take_matrix(still + share * (best - still)) for share in shares)
+
+    def _excess(self, matrix: FloatArray) -> float:
+        """Return by how much a mechanism exceeds the target; minus infinity where it has no utility."""
+        with np.errstate(all="ignore"):
+            found = self.sign * (self.program.value_of(matrix) - self.program.reach)
+        return found if not math.isnan(found) else -math.inf
+
+    def take_matrix(self, matrix: FloatArray) -> bool:
+        """Certify a matrix at its own level, and return whether it reaches the target."""
+        privacy = self.program.privacy
+        try:
+            level = rounded_up(max(0.0, privacy.level(self.program.prior, matrix)))
+            if not level < MAX_LEVEL:
+                return False
+            program = self.program.at(level)
+            found = _question_of(program).certify(program, matrix, None).certificate
+        except PmloptError:  # no design of this level, or no mechanism that its repair keeps
+            return False
+        return self._take(found, level)
+
+    def _take(self, certificate: Any, level: float) -> bool:
+        """Take a certificate as a witness where it reaches the target, at the least level that it meets."""
+        if not reaches(certificate, self.program.reach):
+            return False
+        found = _at_own_level(without_bound(certificate))
+        if level_of(found.privacy) is None or (level_of(found.privacy) or 0.0) >= self.reached:
+            return True
+        self.witness = found
+        return True
+
+    def _look_for_a_mechanism(self) -> None:
+        """Double the level until a design reaches the target."""
+        level = 1.0
+        while self.witness is None and not self.options.clock.late:
+            self._solve(level)
+            if level >= MAX_LEVEL:
+                return
+            level = min(MAX_LEVEL, 2 * level)
+
+    def _solve(self, level: float) -> None:
+        """Solve the design at a level, once more with a smaller tolerance where its gap decides nothing."""
+        reach, tolerance = self.program.reach, self.options.tolerance
+        decided = False
+        for accuracy in (tolerance, max(MIN_TOLERANCE, SHARPENING * tolerance)):
+            certificate = self._design(level, accuracy)
+            if certificate is None:
+                break
+            value = self.sign * (certificate.value - reach)
+            bound = self.sign * (certificate.bound - reach)
+            middle = value if not math.isfinite(bound) else (value + bound) / 2
+            if math.isfinite(middle):
+                self.points[level] = middle
+            if self._take(certificate, level):
+                self.side, decided = 1, True
+                break
+            if is_short(certificate, reach):
+                self.short, self.proof, self.side, decided = level, certificate, -1, True
+                break
+            if math.isfinite(bound):
+                self.blur = max(self.blur, bound - value)
+            if self.options.clock.late:
+                break
+        if not decided:
+            low, high = self.undecided or (level, level)
+            self.undecided = min(low, level), max(high, level)
+
+    def _design(self, level: float, tolerance: float) -> Any:
+        """Return the best certificate of the design at a level; None where there is none."""
+        self.designs += 1
+        try:
+            program = self.program.at(level)
+        except ProgramError as cause:  # too strict for any estimate
+            self.failures.append(str(cause))
+            return None
+        question = _question_of(program)
+        options = replace(self.options, tolerance=tolerance)
+        start = question.start(program, self.restart, options.clock)
+        best: Certificate | None = None
+        for method in question.automatic(program, start):
+            try:
+                found = method.run(program, options, start)
+            except (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError):
+                raise
+            except BaseException as cause:  # a solver may fail in any way: the next one is tried
+                raise_if_strict(cause)
+                self.failures.append(f"{method.id}: {cause}")
+                continue
+            certificate = found.certificate
+            if certificate.violation > 0 or certificate.is_beyond_bound or not found.asked:
+                continue
+            if best is None or certificate.proved_gap < best.proved_gap:
+                best = certificate
+            if question.program is not estimation.QUESTION.program:  # it starts cold
+                self.restart = Restart(method.name, found.arrays)
+            if best.proved_gap <= program.allowed_gap(tolerance) or options.clock.late:
+                break
+        return best
+
+    def _scaled(self, level: float) -> float:
+        """Return the variable in which the optimum is interpolated."""
+        return math.expm1(level) if self.program.is_concave and self.reached < 30 else level
+
+    def _unscaled(self, number: float) -> float:
+        return math.log1p(max(number, 0.0)) if self.program.is_concave and self.reached < 30 else number
+
+    def _next(self, stalled: bool) -> float:
+        """Return the next level: near the root of a secant, past it on the side that was not met last."""
+        low, high = self.short, self.reached
+        middle = (low + high) / 2
+        tried = sorted(self.points, key=lambda level: abs(self.points[level]))[:2]
+        if stalled or len(tried) < 2:
+            return middle
+        (t, f), (u, g) = ((self._scaled(level), self.points[level]) for level in tried)
+        if t == u or (g - f) / (u - t) <= 0:
+            return middle
+        slope = (g - f) / (u - t)
+        root = self._unscaled(t - f / slope)
+        nearest = tried[0]
+        rate = slope * (math.exp(min(root, 30.0)) if self._scaled(1.0) != 1.0 else 1.0)
+        hair = max(
+            self.program.allowed_gap(self.options.tolerance) / 4,
+            OVERSHOOT * abs(root - nearest),
+            2 * self.blur / rate if rate > 0 else 0.0,
+        )
+        level = root - self.side * hair
+        if not low < level < high:
+            level = root + self.side * hair
+        return level if low < level < high else middle
+
+    def _between(self) -> float | None:
+        """Return a level beside the undecided ones, on the wider side; None where both are narrow."""
+        assert self.undecided is not None
+        low, high = self.undecided
+        allowed = self.program.allowed_gap(self.options.tolerance)
+        below, above = low - self.short, self.reached - high
+        if below < 0 or above < 0:  # a later proof has passed them
+            self.undecided = None
+            return (self.short + self.reached) / 2
+        if max(below, above) <= allowed / 8:
+            return None
+        share = 0.1 if max(below, above) > 100 * self._hair else 0.5
+        return high + share * above if above >= below else low - share * below
+
+    @property
+    def _hair(self) -> float:
+        assert self.undecided is not None
+        return max(self.undecided[1] - self.undecided[0], self.program.allowed_gap(self.options.tolerance))
+
+
+def _question_of(program: Any) -> Question[Any, Any, Any]:
+    """Return how a design is solved."""
+    for question in DESIGN_QUESTIONS:
+        if type(program) is question.program:
+            return question
+    raise MethodError(f"there is no search over {program!r}")
+
+
+def _at_own_level(certificate: DesignProof) -> DesignProof:
+    """Return a certificate of a mechanism at the least level, up to rounding, that its exact check meets."""
+    limit = level_of(certificate.privacy)
+    measured = max(certificate.measured[0].values())
+    for level in (measured, certificate.level):
+        if limit is None or not 0 <= level < limit:
+            continue
+        found: DesignProof = replace(certificate, privacy=at_level(certificate.privacy, level))
+        if all(claim.holds for claim in found.level_checks if claim.exact):
+            return found
+    return certificate
+
+
+def searched(program: LeastEpsilon, options: Options, _: None) -> Found[LeastEpsilonCertificate]:
+    """Search from both sides, and certify both ends."""
+    begin = time.perf_counter()
+    search = EpsilonSearch(program, options)
+    ending = search.run()
+    witness, proof = search.witness, search.proof
+    if witness is None:
+        why = f": {search.failures[-1]}" if search.failures else ""
+        raise MethodError(f"no mechanism that reaches the target was found, {ending}{why}")
+    if proof is not None:  # only its bound counts, which has no part in the mechanism
+        proof = replace(proof, mechanism=witness.mechanism)  # type: ignore[arg-type]
+    return Found(
+        certificate=LeastEpsilonCertificate(
+            mechanism=witness.mechanism,
+            value=search.reached,
+            bound=search.short,
+            reach=program.reach,
+            witness=witness,
+            proof=proof,
+        ),
+        finished=ending != "the time is over",
+        message=ending,
+        iterations=search.designs,
+        solve_seconds=time.perf_counter() - begin,
+    )
+
+
+def _certify(
+    program: LeastEpsilon, matrix: FloatArray, multipliers: FloatArray | None
+) -> Found[LeastEpsilonCertificate]:
+    """Certify a matrix at its own level; multipliers prove no bound without a level that they are for."""
+    if multipliers is not None:
+        raise ProgramError(
+            "multipliers are of a design at one level: certify `program.at(epsilon)` with them"
+        )
+    search = EpsilonSearch(program, Options(clock=FOREVER, tolerance=program.tolerance))
+    if not search.take_matrix(matrix):
+        raise InputError(f"the matrix does not reach {program.reach:.9g}, or has no finite level")
+    assert search.witness is not None
+    certificate = LeastEpsilonCertificate(
+        mechanism=search.witness.mechanism,
+        value=search.reached,
+        bound=0.0,
+        reach=program.reach,
+        witness=search.witness,
+        proof=None,
+    )
+    return Found(certificate=certificate, finished=True, message="a matrix that was given", detail="")
+
+
+QUESTION = Question(
+    LeastEpsilon,
+    (
+        Method(
+            "level-search",
+            "designs at levels on both sides, by secants: each proves one side",
+            searched,
+        ),
+    ),
+    starts_cold("a least epsilon is searched from formulas: leave out the mechanism"),
+    _certify,
+)
+"""Least levels of any requirement at which any utility reaches a target."""

@@ -1,0 +1,182 @@
+"""Families of requirements: one requirement at every level, whose epsilon is the only number that moves."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from copy import copy
+from typing import Any, TypeAlias, TypeVar
+
+from pmlopt.core.descriptions import describe_value
+from pmlopt.core.guesses import hint
+from pmlopt.core.records import fields_of, kinds_of
+from pmlopt.data.secret import Secret
+from pmlopt.errors import PrivacyError
+from pmlopt.model.privacy import LIP, PML, Requirement
+from pmlopt.model.privacy.requirement import LARGEST_EXPONENT
+from pmlopt.model.uncertainty import PriorSet
+from pmlopt.model.uncertainty.joint_laws import JointLaws
+
+Family: TypeAlias = Requirement | type[Requirement] | str | Callable[[float], Requirement]
+"""A requirement at any level, its class, its name, or a function of epsilon."""
+
+R = TypeVar("R", bound=Requirement)
+
+MAX_LEVEL = LARGEST_EXPONENT
+"""The largest level of any family in nats: beyond it, e^epsilon is no float."""
+
+
+def level_of(requirement: Requirement) -> float | None:
+    """Return the level of a requirement that has one, in nats; None where it has none, or several.
+
+    Examples:
+        >>> from pmlopt import LDP
+        >>> level_of(LDP(0.5)), level_of(LIP(0.2, 0.2)), level_of(PML([0.1, 0.2]))
+        (0.5, 0.2, None)
+    """
+    if isinstance(requirement, LIP):
+        return requirement.lower if requirement.lower == requirement.upper else None
+    level = getattr(requirement, "epsilon", None)
+    return float(level) if isinstance(level, int | float) else None
+
+
+def at_level(requirement: R, epsilon: float) -> R:
+    """Return the requirement of the same family at another level.
+
+    Args:
+        requirement: one that `level_of` has a number for, or a `LIP`, both of whose bounds it replaces.
+        epsilon: in nats.
+
+    Examples:
+        >>> from pmlopt import LDP
+        >>> at_level(LDP(0.5), 1.0)
+        LDP(epsilon=1.0)
+    """
+    if isinstance(requirement, LIP):
+        return LIP(epsilon, epsilon)  # type: ignore[return-value]
+    other = copy(requirement)
+    object.__setattr__(other, "epsilon", float(epsilon))
+    other.__dict__.pop("_known", None)  # ratio bounds of the level before
+    return other
+
+
+def family_of(
+    privacy: Family | None, over: PriorSet | JointLaws | None = None, about: Secret | None = None
+) -> Requirement:
+    """Return a member of the family that is given, as a rule at the level 0.
+
+    Args:
+        privacy: the family; PML where it is left out. The level of a requirement is not looked at.
+        over: the set of priors, of a family that is given by its name or class, or left out.
+        about: the secret, of the same.
+
+    Raises:
+        PrivacyError: it is no family of requirements with one level, or needs more than is given.
+
+    Examples:
+        >>> family_of(None), family_of("ldp"), family_of(lambda epsilon: LIP(epsilon, epsilon))
+        (PML(epsilon=0.0, over=None), LDP(epsilon=0.0), LIP(lower=0.0, upper=0.0))
+    """
+    own = {name: value for name, value in (("over", over), ("about", about)) if value is not None}
+    if privacy is None or isinstance(privacy, str | type):
+        return _checked(_made(_class_of(privacy), own))
+    if own:
+        raise PrivacyError(
+            f"`{'` and `'.join(own)}` belong to the requirement that is given: write them into it, such as "
+            "RenyiPML(2, 0, over=...)"
+        )
+    if isinstance(privacy, Requirement):
+        return _checked(privacy)
+    if not callable(privacy):
+        raise PrivacyError(
+            f"the requirement is {describe_value(privacy)}: give a class such as LDP, a requirement such as "
+            "PML(0, over=...), or a function of epsilon"
+        )
+    return _of_function(privacy)
+
+
+def _class_of(privacy: str | type | None) -> type[Requirement]:
+    """Return the class of a family that is given by its name or class."""
+    if privacy is None:
+        return PML
+    if isinstance(privacy, str):
+        known = kinds_of(Requirement)
+        if privacy not in known:
+            near = hint(privacy, known, f"use one of {', '.join(known)}")
+            raise PrivacyError(f"the requirement {privacy!r} is not known: {near}")
+        return known[privacy]
+    if not issubclass(privacy, Requirement):
+        raise PrivacyError(f"{privacy.__name__} is no requirement: give one such as PML, LDP or RenyiPML")
+    return privacy
+
+
+def _made(kind: type[Requirement], own: dict[str, Any]) -> Requirement:
+    """Return the requirement of a class at the level 0."""
+    if kind is LIP and not own:
+        return LIP(0.0, 0.0)
+    known = {one.name for one in fields_of(kind)}
+    for name in own:
+        if name not in known:
+            raise PrivacyError(f"{kind.__name__} has no `{name}`: leave it out, or take PML")
+    needed = [one.name for one in fields_of(kind) if one.required and one.name not in ("epsilon", *own)]
+    if "epsilon" not in known or needed:
+        more = f"it needs {' and '.join(needed)} too" if needed else "it has no epsilon"
+        raise PrivacyError(
+            f"{kind.__name__} does not stand for a family of requirements: {more}. Give a requirement with "
+            "all of it, at any level"
+        )
+    found: Requirement = kind(epsilon=0.0, **own)  # type: ignore[call-arg]
+    return found
+
+
+def _checked(requirement: Requirement) -> Requirement:
+    """Return the requirement, which has one level; a `LIP` with two bounds has none."""
+    if level_of(requirement) is None:
+        raise PrivacyError(
+            f"a requirement of the kind {requirement.name!r} with several limits has no single level to "
+            "search for: give one whose epsilon is one number"
+        )
+    return requirement
+
+
+def _of_function(family: Callable[[float], Any]) -> Requirement:
+    """Return the member at the level 0 of a family that is a function; only its level may move."""
+    name = getattr(family, "__name__", type(family).__name__)
+    try:
+        found = [family(level) for level in (0.0, 0.5, 1.0)]
+    except PrivacyError:
+        raise
+    except Exception as cause:  # a function of a person may raise anything
+        raise PrivacyError(
+            f"the function {name} for the requirement fails on a level: {type(cause).__name__}: {cause}"
+        ) from cause
+    if not all(isinstance(one, Requirement) for one in found):
+        raise PrivacyError(
+            f"the function {name} for the requirement returns {type(found[0]).__name__} for a level: it "
+            "must return a requirement, as `lambda epsilon: LDP(epsilon)` does. A utility comes after the "
+            "requirement"
+        )
+    template = _checked(found[0])
+    if not all(at_level(template, level) == one for level, one in zip((0.0, 0.5, 1.0), found, strict=True)):
+        raise PrivacyError(
+            f"the function {name} moves more than the level of its requirement: all but epsilon must stay"
+        )
+    return template
+
+
+def is_same_family(one: Requirement, other: Requirement) -> bool:
+    """Return whether two requirements differ in their levels at most.
+
+    Examples:
+        >>> from pmlopt import LDP
+        >>> is_same_family(LDP(0.5), LDP(1.0)), is_same_family(LDP(0.5), PML(0.5))
+        (True, False)
+    """
+    if level_of(one) is None or level_of(other) is None:
+        return False
+    return at_level(one, 0.0) == at_level(other, 0.0)
+
+
+def rounded_up(level: float) -> float:
+    """Return a level a few units above in its last place, within those of all families."""
+    return min(MAX_LEVEL, level * (1 + 2.0**-50) + math.ulp(0.0))
