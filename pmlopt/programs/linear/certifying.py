@@ -210,16 +210,16 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
 
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
-    fixed = polished_repair(program.prior, program.privacy, matrix)
+    fixed = polished_repair(program.prior, program.privacy, matrix, gains=program.centred)
     if program.added and _broken(program, fixed.matrix) > RESIDUAL:  # small entries may be what keeps them
-        kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+        kept = polished_repair(program.prior, program.privacy, matrix, 0.0, program.centred)
         return min(fixed, kept, key=lambda one: _broken(program, one.matrix))
     if program.privacy.has_ratios or program.added:  # bounds on each column by itself
         return fixed
     worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
     if worth[0] - worth[1] <= NOTICED * program.scale:
         return fixed
-    kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+    kept = polished_repair(program.prior, program.privacy, matrix, 0.0, program.centred)
     return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
 
 
@@ -495,10 +495,10 @@ def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum
 
     Programs with added constraints have none.
     """
-    if program.added:
+    if program.added or _is_too_long_to_check(program, clock):
         return None
     prior, gains, near = program.prior, program.centred, CLOSED * program.scale
-    found, seconds = _allowed(program), 0.0
+    found, seconds = allowed_forms(program), 0.0
     most = max(gain for gain, _ in found)
     for gain, form in found:
         if gain < most - near:
@@ -517,6 +517,20 @@ def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum
     return None
 
 
+SECONDS_A_PAIR = 6e-8
+"""What it takes to check whether closed forms meet a bound on a pair in a column."""
+
+
+def _is_too_long_to_check(program: LinearDesign, clock: Clock) -> bool:
+    """Return whether the time would be over before closed forms were checked against bounds on pairs."""
+    if clock.late:
+        return True
+    ratios = program.bounds_on_pairs if clock.limited else None
+    if ratios is None:
+        return False
+    return clock.late_by(-SECONDS_A_PAIR * len(ratios.exponents) * program.table.shape[1])
+
+
 def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
     """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
     worth = program.prior.pmf[:, None] * (program.centred - multipliers[:, None])
@@ -533,11 +547,11 @@ def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatA
     if program.added or certificate.proved_gap <= CLOSED * program.scale:
         return None
     gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
-    best, form = max(_allowed(program), key=lambda found: found[0])
+    best, form = max(allowed_forms(program), key=lambda found: found[0])
     return form.matrix if best > gain else None
 
 
-def _allowed(program: LinearDesign) -> list[tuple[float, _Form]]:
+def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
     """The closed forms that meet the requirement, and what they gain."""
     return [
         (expectation(program.prior, program.centred, form.matrix), form)

@@ -218,9 +218,8 @@ def _solved(
         ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
         assert ratios is not None
         return letter_pairs.by_simplex(program, ratios, options)
-    if (still := letter_pairs.in_no_time(program, options.clock)) is not None:
-        words = f"{TIME}: compiling takes longer than there is"
-        return Outcome("point", False, words, 0, False, 0.0, 0.0, still)
+    if letter_pairs.is_too_long_to_compile(program, options.clock):
+        raise MethodError(f"{TIME}: compiling takes longer than there is")
     outcome = _generic(name, settings, program, options)
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
 
