@@ -13,7 +13,8 @@ from pmlopt.errors import InfeasibleError
 from pmlopt.model.closed_forms import constant
 from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.certifying import allowed_forms, certify_linear, certify_symmetric
+from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
+from pmlopt.programs.linear.known_optima import allowed_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, Found, MethodError
 from pmlopt.solvers import highs, through_cvxpy
@@ -90,25 +91,27 @@ def exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
     return np.asarray(found / found.sum(axis=1)[:, None])
 
 
-CONSTRAINTS_SECONDS = 0.5
+CONSTRAINTS_SECONDS = 0.9
 """What the search for a mechanism within constraints of a person's own may take."""
 
-MAX_COMPILED_ENTRIES = 10_000
-"""Entries of a mechanism up to which all mechanisms are searched, and not mixtures of a few only."""
+MAX_LP_ENTRIES, MAX_CONE_ENTRIES = 10_000, 1_000
+"""Entries of a mechanism up to which all mechanisms are searched, and not mixtures of a few only: by linear
+programs, and where constraints are curved."""
 
 
 def find_within_constraints(program: LinearDesign) -> LinearCertificate:
     """Certify a mechanism that meets the constraints that a person added.
 
     It is the best mixture of constants and of mechanisms by formula; where no mixture meets the constraints,
-    the first of all mechanisms that a solver finds in half a second.
+    the first of all mechanisms that a solver finds in a second.
 
     Raises:
         InfeasibleError: no mechanism meets the constraints.
         MethodError: none was found in the time.
     """
     outcome = _mix_within_constraints(program)
-    if outcome.state != "point" and program.table.size <= MAX_COMPILED_ENTRIES:
+    most = MAX_LP_ENTRIES if program.problem.is_lp() else MAX_CONE_ENTRIES
+    if outcome.state != "point" and program.table.size <= most:
         outcome = _solve_in_short(program.problem)
         if outcome.state == "infeasible" and program.problem.is_lp():
             raise InfeasibleError(
@@ -140,8 +143,9 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
     parts = [*forms, *_exponential_candidates(program)]
     shares = cp.Variable(len(parts), nonneg=True)
     law = cp.Variable((1, program.table.shape[1]), nonneg=True)
+    flat = np.reshape(parts, (len(parts), -1)).T
     mixture = np.ones((program.prior.size, 1)) @ law
-    mixture += sum(shares[place] * part for place, part in enumerate(parts))
+    mixture += cp.reshape(flat @ shares, program.table.shape, order="C")
     constraints = [
         *program.added.values(),
         cp.sum(law) + cp.sum(shares) == 1,
@@ -152,7 +156,7 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
 
 
 def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
-    """Solve a problem in half a second, or stop."""
+    """Solve a problem in a second, or stop."""
     options = Options(Clock.of(CONSTRAINTS_SECONDS), 1e-9)
     if problem.is_lp():
         return highs.run(problem, "highs", options)

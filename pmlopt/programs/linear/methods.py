@@ -16,14 +16,9 @@ from pmlopt.errors import InfeasibleError
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.linear import feasible, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.certifying import (
-    KnownOptimum,
-    better_form,
-    certify_linear,
-    certify_symmetric,
-    known_optimum,
-)
+from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
 from pmlopt.programs.linear.columns import PairClasses, ReducedColumns
+from pmlopt.programs.linear.known_optima import KnownOptimum, better_form, known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
     Found,
@@ -456,6 +451,7 @@ QUESTION = Question(
     _gap_is_an_answer,
     by_cvxpy=_asked,
     first=feasible.find_first_mechanism,
+    compares_first=True,
 )
 """Designs with an expected gain or loss.
 
@@ -518,5 +514,6 @@ IN_ORBITS = Question(
     gap_is_an_answer=lambda program: False,
     by_cvxpy=lambda name: _orbits_row(name, name, "asked for by name, through cvxpy", automatic=False),
     first=feasible.find_first_by_orbits,
+    compares_first=True,
 )
 """The same on a symmetric prior."""

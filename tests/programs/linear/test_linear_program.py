@@ -32,7 +32,7 @@ from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.certificate import Restart
 from pmlopt.programs.linear.certificate import LinearCertificate
-from pmlopt.programs.linear.certifying import KnownOptimum
+from pmlopt.programs.linear.known_optima import KnownOptimum
 from pmlopt.programs.linear.methods import QUESTION, SIMPLEX_ENTRIES, Start
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Declaration, Method
