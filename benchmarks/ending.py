@@ -1,8 +1,8 @@
 """Solves with limits of a millisecond to three seconds, drawn over all kinds and sizes of programs.
 
-Every solve must end with a mechanism whose level, computed anew from the matrix, keeps the limits; an end after
-the limit by more than a second and one certificate is an overrun. Of both clocks the smaller counts: on a busy
-machine the wall's is that of others, and processor time is that of all threads.
+Every solve must end with a mechanism whose level, computed anew from the matrix, keeps the limits; an end
+after the limit by more than a second and one certificate is an overrun. Of both clocks the smaller counts: on
+a busy machine the wall's is that of others, and processor time is that of all threads.
 
     python benchmarks/ending.py --count 300 --seed 0
 """
@@ -13,7 +13,7 @@ import argparse
 import json
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -99,18 +99,28 @@ def constrained(rng: np.random.Generator) -> Program[Any]:
     program: Any = pm.design(prior, pm.PML(1.0), pm.ExpectedLoss(rng.random((size, size))))
     if rng.random() < 0.5:
         return program.with_constraints(floor=program.variables["output_law"] >= 0.2 / size)
-    return pm.design(prior, pm.LDP(1.0), pm.ExpectedLoss(1 - np.eye(size)), constraints=[pm.constraints.Invariant()])
+    return pm.design(
+        prior, pm.LDP(1.0), pm.ExpectedLoss(1 - np.eye(size)), constraints=[pm.constraints.Invariant()]
+    )
 
 
 def orbits(rng: np.random.Generator) -> Program[Any]:
     """Draw a design by orbits."""
     kind = rng.integers(3)
     if kind == 0:
-        return pm.design(pm.IIDPrior([0.7, 0.3], int(rng.choice([20, 40]))), pm.PML(1.0), pm.CoordinateLoss(1 - np.eye(2)))
+        return pm.design(
+            pm.IIDPrior([0.7, 0.3], int(rng.choice([20, 40]))), pm.PML(1.0), pm.CoordinateLoss(1 - np.eye(2))
+        )
     if kind == 1:
-        return pm.design(pm.IIDPrior([0.5, 0.3, 0.2], int(rng.choice([6, 9]))), pm.PML(1.0), pm.CoordinateLoss(1 - np.eye(3)))
+        return pm.design(
+            pm.IIDPrior([0.5, 0.3, 0.2], int(rng.choice([6, 9]))),
+            pm.PML(1.0),
+            pm.CoordinateLoss(1 - np.eye(3)),
+        )
     size = int(rng.choice([101, 401]))
-    return pm.design(pm.CirclePrior(size), pm.LDP(1.0), DisplacementLoss([min(k, size - k) for k in range(size)]))
+    return pm.design(
+        pm.CirclePrior(size), pm.LDP(1.0), DisplacementLoss([min(k, size - k) for k in range(size)])
+    )
 
 
 def about_secret(rng: np.random.Generator) -> Program[Any]:
@@ -210,7 +220,8 @@ def is_within_metric(rows: FloatArray, epsilon: float, distance: FloatArray) -> 
         return False
     logs = np.log(occurring)
     return all(
-        float((logs[x] - logs - epsilon * distance[x][:, None]).max()) <= RTOL * (1 + epsilon * distance.max())
+        float((logs[x] - logs - epsilon * distance[x][:, None]).max())
+        <= RTOL * (1 + epsilon * distance.max())
         for x in range(len(logs))
     )
 
@@ -242,14 +253,14 @@ def endings(count: int, seed: int, kinds: list[str]) -> Iterator[Ending]:
         yield end(kind, KINDS[kind](rng), limit)
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Run the solves, and print what was late, what was not kept, and a sum for each kind."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=300)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", nargs="*", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--json", type=Path, help="where to write every ending, a line each")
-    given = parser.parse_args()
+    given = parser.parse_args(argv)
     found: list[Ending] = []
     for one in endings(given.count, given.seed, given.only):
         found.append(one)
@@ -263,9 +274,12 @@ def main() -> None:
         if own:
             worst, proof = max(one.overrun for one in own), max(one.certificate for one in own)
             kept = sum(one.kept for one in own)
-            print(f"{kind}: {kept} of {len(own)} kept, at most {worst:.2f} s over, a certificate {proof:.2f} s")
+            print(
+                f"{kind}: {kept} of {len(own)} kept, at most {worst:.2f} s over, a certificate {proof:.2f} s"
+            )
     late = sum(one.overrun > OVERRUN for one in found)
-    print(f"{sum(one.kept for one in found)} of {len(found)} end with a mechanism within its limits, {late} late")
+    kept = sum(one.kept for one in found)
+    print(f"{kept} of {len(found)} end with a mechanism within its limits, {late} late")
 
 
 if __name__ == "__main__":

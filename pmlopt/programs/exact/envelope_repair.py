@@ -1,8 +1,9 @@
 """Repair under bounds on pairs of letters, such as a metric: the lower McShane envelope, on the exact grid.
 
-A column v is within the bounds where `v[z] <= e^d[z,x] v[x]` for every two letters. The least column above any
-other w that is within them is `v[x] = max_z e^-d[z,x] w[z]`, if d satisfies the triangle inequality. Rows of
-envelopes sum to too much: all are divided by the largest sum, and what the others then lack goes to one output.
+A column v is within the bounds where `v[z] <= e^d[z,x] v[x]` for every two letters. The least column above
+any other w that is within them is `v[x] = max_z e^-d[z,x] w[z]`, if d satisfies the triangle inequality. Rows
+of envelopes sum to too much: all are divided by the largest sum, and what the others then lack goes to one
+output.
 """
 
 from __future__ import annotations
@@ -94,7 +95,7 @@ def repair_by_envelope(
         weighted = prior.pmf[:, None] * gains
         taken = (weighted * rest[:, None]).sum(axis=0) + constants * weighted.sum(axis=0)
         cost = -((weighted * envelope).sum() + taken) / totals
-    output = int(cost.argmin())
+    output = int(np.where(constants <= MAX_THETA * totals, cost, np.inf).argmin())
     constant, total = float(constants[output]), float(totals[output])
     if not constant <= MAX_THETA * total:
         return None
@@ -119,10 +120,10 @@ def _missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:
 
 
 def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> EnvelopeRepair | None:
-    """Round columns that are nearly within the bounds to whole multiples of 2^-53, all pairs with their slack.
+    """Round columns that are nearly within the bounds to multiples of 2^-53, all pairs with their slack.
 
-    Entries are rounded down, and raised as far as other entries of the column require. What the rows then lack
-    goes to one output. It differs between rows by rounding, so a share of all rows is set aside for it.
+    Entries are rounded down, and raised as far as other entries of the column require. What the rows then
+    lack goes to one output. It differs between rows by rounding, so a share of all rows is set aside for it.
     """
     # at a factor of one the bound is an equality, which whole numbers meet exactly
     factors = np.minimum(np.exp(-exponents) * (1 + SLACK), 1.0)

@@ -378,8 +378,8 @@ def polished_repair(
     """The repair of a matrix; where much was mixed in, of the polished one, if that is near and better.
 
     Pairs that leave a constant no room, such as those of 0 nats, are met exactly where whole numbers can.
-    Bounds on pairs of letters, such as a metric, are met by the envelopes of the columns where these keep more
-    than a mixture does.
+    Bounds on pairs of letters, such as a metric, are met by the envelopes of the columns where these keep
+    more than a mixture does.
 
     Args:
         prior: N letters.
@@ -405,8 +405,10 @@ def polished_repair(
     polish = _polished_repair(prior, privacy, matrix, noise)
     if polish is not None and polish.theta < fixed.theta:
         fixed = polish
-    envelope = None if fixed.theta <= NEGLIGIBLE_MIXING else _repair_by_envelope(
-        prior, privacy, matrix, noise, gains
+    envelope = (
+        None
+        if fixed.theta <= NEGLIGIBLE_MIXING
+        else _repair_by_envelope(prior, privacy, matrix, noise, gains)
     )
     return fixed if envelope is None else min(fixed, envelope, key=partial(_loss, prior, gains))
 
@@ -415,9 +417,7 @@ MIN_ENVELOPE_ENTRIES = 1_000_000
 """Values of pairs of letters on outputs, N^2 M, from which on bounds on pairs are met by envelopes first."""
 
 
-def _polished_repair(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
-) -> Repair | None:
+def _polished_repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float) -> Repair | None:
     """Return the repair of the polished matrix; None where that is not near."""
     near = polished(prior, privacy, np.where(matrix > noise, matrix, 0.0))
     if near is None or np.abs(near - matrix).max() > LARGEST_SINGLE_MIXING:
@@ -434,7 +434,7 @@ def _loss(prior: Prior, gains: FloatArray | None, found: Repair) -> float:
 def _repair_many_pairs(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
 ) -> Repair | None:
-    """Return the matrix where it meets bounds on pairs of letters, else its envelopes; None for other bounds."""
+    """Return the matrix if it meets bounds on pairs of letters, or its envelopes; None for other bounds."""
     if pair_exponents(prior, privacy) is None:
         return None
     candidate = snap(without_noise(without_rare_outputs(matrix, noise), 0.0))

@@ -9,17 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
-from pmlopt.core.loaded_later import cp, optimize
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
-from pmlopt.model import closed_forms
-from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
 from pmlopt.programs.linear.certificate import (
     RESIDUAL,
@@ -37,7 +34,6 @@ from pmlopt.programs.linear.program import (
     gradients_of,
     has_expression,
 )
-from pmlopt.solvers.outcome import FOREVER, Clock
 
 DIGITS = 120
 """Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -48,7 +47,7 @@ def find_first_mechanism(program: LinearDesign) -> Found[LinearCertificate]:
 
 
 def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
-    """Return an exponential mechanism within bounds on pairs of letters, and the envelopes of sharper ones."""
+    """Return an exponential mechanism within bounds on pairs, and the envelopes of sharper ones."""
     exponents = pair_exponents(program.prior, program.privacy)
     if exponents is None:
         return []

@@ -39,13 +39,13 @@ SECONDS_A_BOUND = 4e-6
 """What compiling and loading take for each bound on a pair in a column, at least: 13 seconds for 150."""
 
 SETUP_SECONDS, SETUP_POWER = 5e-9, 1.6
-"""What Clarabel takes to order and factor K bounds on pairs in columns: K to this power, in seconds, at most."""
+"""What Clarabel takes at most to set up K bounds on pairs in columns: K to this power, in seconds."""
 
 STEP_SHARE = 0.3
 """The share of that which a step of the interior point takes."""
 
 MIN_STEPS = 12
-"""Steps after which an iterate may be better than a mechanism by formula: with time for fewer none is taken."""
+"""Steps for which there must be time: an earlier iterate is no better than a mechanism by formula."""
 
 
 def is_too_long_to_compile(program: LinearDesign, clock: Clock) -> bool:

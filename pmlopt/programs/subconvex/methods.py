@@ -211,7 +211,7 @@ def _certify(
 
 
 def _find_first(program: ColumnDesign) -> Found[ColumnCertificate]:
-    """Certify the best of the closed forms that meet the requirement, and of what is left of a full release."""
+    """Certify the best of the closed forms that are allowed, and of what repair leaves of a full release."""
     prior, privacy = program.prior, program.privacy
     known = [np.ones((prior.size, 1)), polished_repair(prior, privacy, np.eye(prior.size), 0.0).matrix]
     known += [form.matrix for _, form in forms(prior, privacy) if meets(prior, privacy, form.matrix)]
