@@ -29,8 +29,8 @@ from pmlopt import (
     queries,
     solve,
 )
-from pmlopt.model.constraints import Invariant
 from pmlopt.errors import InfeasibleError
+from pmlopt.model.constraints import Invariant
 from pmlopt.model.utility import hamming
 from pmlopt.programs import Status
 from pmlopt.programs.linear.feasible import find_first_mechanism
