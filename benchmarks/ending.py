@@ -99,7 +99,8 @@ def constrained(rng: np.random.Generator) -> Program[Any]:
     prior = draw_prior(rng, size)
     program: Any = pm.design(prior, pm.PML(1.0), pm.ExpectedLoss(rng.random((size, size))))
     if rng.random() < 0.5:
-        return program.with_constraints(floor=program.variables["output_law"] >= 0.2 / size)
+        own: Program[Any] = program.with_constraints(floor=program.variables["output_law"] >= 0.2 / size)
+        return own
     return pm.design(
         prior, pm.LDP(1.0), pm.ExpectedLoss(1 - np.eye(size)), constraints=[pm.constraints.Invariant()]
     )

@@ -153,7 +153,7 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
 
 def _setup_seconds(bounds: int) -> float:
     """Return what Clarabel takes to set up a program of so many bounds on pairs in columns, at most."""
-    return SETUP_SECONDS * float(bounds) ** SETUP_POWER
+    return float(SETUP_SECONDS * bounds**SETUP_POWER)
 
 
 def _near(ratios: Ratios, size: int) -> BoolArray:
