@@ -62,6 +62,11 @@ BENCHMARKS: Mapping[str, Benchmark] = {
     "growth": Benchmark("every kind of problem over its size"),
     "structured_kinds": Benchmark("the kinds of the structured interior point beside PML"),
     "operations": Benchmark("the structured interior point beside the rate of the processor"),
+    "ending": Benchmark(
+        "solves with limits from a millisecond on: a mechanism each time, and no overrun",
+        ("--count", "300"),
+        ("--count", "36"),
+    ),
     "symmetry": Benchmark("designs by orbit against the number of records, beside the listed program"),
     "sweeps": Benchmark("a sweep of thirty epsilon beside cold solves and DPP"),
     "formulations": Benchmark("sparse forms beside the printed ones"),

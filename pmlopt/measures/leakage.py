@@ -85,6 +85,20 @@ def log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
     return np.where(above == 0, -np.inf, np.where(below > 0, found, np.inf))
 
 
+def largest_log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
+    """Return the (K, 1) largest of `log_entry_ratios` in each row of (K, M) entries, with a logarithm each.
+
+    Examples:
+        >>> largest_log_entry_ratios(np.array([[0.5, 0.25]]), np.array([[0.25, 0.5]])).round(6).tolist()
+        [[0.693147]]
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        more = (above - below) / below
+        # 0 / 0 is no number: an entry of 0 is never above another one
+        more[(above == 0) & (below == 0)] = -1.0
+        return np.asarray(np.log1p(more.max(axis=1, keepdims=True)))
+
+
 def level_rounding(level: float, terms: int = 1) -> float:
     """How far a level in nats may be off because the ratio that it is the logarithm of was rounded.
 

@@ -291,6 +291,7 @@ class Question(Generic[P, S, C]):
             says so; else `solve` raises a SolverError that carries it.
         by_cvxpy: the row of a solver of cvxpy, by its name, where any of them can be asked for.
         first: a feasible mechanism in milliseconds, for when the time is over; a MethodError without one.
+        compares_first: whether that may be better than the mechanism of a method that was stopped.
     """
 
     program: type[P]
@@ -300,6 +301,7 @@ class Question(Generic[P, S, C]):
     gap_is_an_answer: Callable[[P], bool] = always
     by_cvxpy: Callable[[str], Method[P, S, C]] | None = None
     first: Callable[[P], Found[C]] | None = None
+    compares_first: bool = False
 
     @property
     def names(self) -> list[str]:

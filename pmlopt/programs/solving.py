@@ -7,7 +7,6 @@ import multiprocessing
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from multiprocessing.connection import Connection
 from typing import Any
@@ -444,13 +443,16 @@ def _stopped(
 ) -> Result[C_co] | None:
     """Return the best mechanism of a solve that ran out of time, with the best bound; None without any.
 
-    One by formula is looked at too: it takes milliseconds, and a solver that was stopped may have less.
+    One by formula is looked at where there is no other, or where a solver that was stopped may have less.
     """
-    if question.first is None:
+    if question.first is None or (within and not question.compares_first):
         return None
     known = list(within)
-    with suppress(MethodError, MechanismError):
+    try:
         found = question.first(program)
+    except (MethodError, MechanismError) as error:
+        attempts.append(f"{FIRST}: {error}")
+    else:
         formula: Method[Any, Any, C_co] = Method(
             FIRST, "the time was over before a solver had a better one", lambda *_: found
         )

@@ -69,6 +69,10 @@ class Clock:
         now = self.read()
         return replace(self, end=now + share * max(0.0, self.end - now))
 
+    def earlier(self, seconds: float) -> Clock:
+        """The clock whose time is over some seconds before."""
+        return replace(self, end=self.end - seconds)
+
     def within(self, seconds: float) -> Clock:
         """The clock that allows no more than some seconds from now."""
         return replace(self, end=min(self.end, self.read() + seconds))

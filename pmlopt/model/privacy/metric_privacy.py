@@ -177,7 +177,7 @@ class MetricPrivacy(RatioRequirement):
     @cached_property
     def ways(self) -> FloatArray:
         """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
-        return _shortest_ways(self._lengths)
+        return shortest_ways(self._lengths)
 
     @cached_property
     def _required(self) -> IntArray:
@@ -242,8 +242,12 @@ def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label,
     return distance
 
 
-def _shortest_ways(lengths: FloatArray) -> FloatArray:
-    """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
+def shortest_ways(lengths: FloatArray) -> FloatArray:
+    """Return the (N, N) lengths of the shortest ways, up to rounding; infinite where there is none.
+
+    Args:
+        lengths: (N, N) of single steps from one letter to another.
+    """
     ways = lengths.copy()
     with np.errstate(over="ignore"):
         for middle in range(len(ways)):
@@ -266,6 +270,6 @@ def _not_implied(distance: FloatArray, ways: FloatArray) -> BoolArray:
             shorter[middle] = shorter[:, middle] = False
             implied |= shorter & (first + last <= near)
         kept = np.isfinite(distance) & ~implied
-        along = _shortest_ways(np.where(kept, distance, np.inf))
+        along = shortest_ways(np.where(kept, distance, np.inf))
         follows = along <= np.where(implied, distance * (1 + _LEFT_OUT), np.inf)
     return kept | ~follows

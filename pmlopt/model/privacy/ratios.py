@@ -15,7 +15,7 @@ import numpy as np
 from pmlopt.core.arrays import BoolArray, FloatArray, IntArray, rounding_of
 from pmlopt.core.loaded_later import cp, sparse
 from pmlopt.errors import PrivacyError
-from pmlopt.measures.leakage import log_entry_ratios, log_product_ratios
+from pmlopt.measures.leakage import largest_log_entry_ratios, log_entry_ratios, log_product_ratios
 from pmlopt.model.uncertainty.prior_set import LinearRows
 from pmlopt.solvers.structured.block_program import Block
 
@@ -28,8 +28,8 @@ _CHUNK = 20_000
 MOST_BASES = 1_000_000
 """Bases that are tried to list extreme columns: half a minute for six letters."""
 
-_MOST_ENTRIES = 4_000_000
-"""Values of pairs on columns that are held at once: 32 MB of floats."""
+_MOST_ENTRIES = 250_000
+"""Values of pairs on columns that are held at once: 2 MB of floats, which stay in a processor's cache."""
 
 _MOST_PRICED = 20_000
 """Coefficients of the linear program of all columns that finds prices: it takes some tenths of a second."""
@@ -39,6 +39,8 @@ _BY_FAR = 2.0**-46
 
 _FULL_DIGITS = 1e-290
 """Floats above this have all their digits."""
+
+_LEAST_FLOAT = 5e-324
 
 _NOTHING = 1e-14
 """A pair whose sides differ by no more than this share of them bounds nothing in floats."""
@@ -100,8 +102,13 @@ class Ratios:
 
     def largest_log_ratios(self, matrix: FloatArray) -> FloatArray:
         """(K, 1) the largest of `log_ratios` over the columns, a few pairs at a time."""
-        found = [part.log_ratios(matrix).max(axis=1, keepdims=True) for part in self._parts(matrix)]
+        found = [part._largest_of_part(matrix) for part in self._parts(matrix)]
         return np.vstack([np.zeros((0, 1)), *found])
+
+    def _largest_of_part(self, matrix: FloatArray) -> FloatArray:
+        if self._single.all() and matrix.shape[1]:
+            return largest_log_entry_ratios(matrix[self.above], matrix[self.below])
+        return np.asarray(self.log_ratios(matrix).max(axis=1, keepdims=True))
 
     def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
         """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold.
@@ -111,9 +118,17 @@ class Ratios:
         """
         if not len(self.exponents):
             return 0 * matrix.max(axis=0)
-        found = None
+        found, near = None, None
+        if matrix.dtype == object and self._single.all():  # each rounded to the nearest; zeros stay zeros
+            near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
+            near = np.where(matrix == 0, 0.0, np.maximum(near, _LEAST_FLOAT))
         for part in self._parts(matrix):
-            own = part._exact_excess(matrix, power) if matrix.dtype == object else part._float_excess(matrix)
+            if matrix.dtype != object:
+                own = part._float_excess(matrix)
+            elif near is None:
+                own = part._exact_violations(matrix, power).max(axis=0)
+            else:
+                own = part._exact_excess(matrix, near, power)
             found = own if found is None else np.maximum(found, own)
         return found
 
@@ -131,14 +146,17 @@ class Ratios:
         room = -self._over(np.ones((self.size, 1)))
         return np.where(room > 0, room, 1.0)
 
-    def _exact_excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """The same in exact arithmetic; pairs of letters that hold by far count as if they held just so."""
-        if not self._single.all():
-            return self._exact_violations(matrix, power).max(axis=0)
-        near = np.asarray(matrix / (matrix.max() or 1)).astype(float)  # each rounded to the nearest
+    def _exact_excess(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:
+        """Return the excess for pairs of letters in exact arithmetic, 0 where they all hold by far.
+
+        Args:
+            matrix: (N, M) whole numbers.
+            near: (N, M) the same over one number, as floats, of which only those of zeros are 0.
+            power: as for `excess`.
+        """
         up, down = near[self.above], near[self.below]
         clear = up * (1 + _BY_FAR) <= np.exp(self.exponents)[:, None] * down
-        clear &= (down > _FULL_DIGITS) & ((up > _FULL_DIGITS) | (matrix[self.above] == 0))
+        clear &= (down > _FULL_DIGITS) & ((up > _FULL_DIGITS) | (up == 0))
         found = 0 * matrix.max(axis=0)
         for k, y in np.argwhere(~clear).tolist():
             factor = power(float(self.exponents[k]))
@@ -293,6 +311,8 @@ class Ratios:
         """(N, M) what the weights leave of the gains, with what rounding may have taken off."""
         if not len(self.exponents):
             return gains
+        if not (weights > 0).any():
+            return np.asarray(gains + rounding_of(len(self.exponents), 1.0) * np.abs(gains))
         pairs, sizes = self.excesses
         used = np.maximum(weights, 0.0)
         bounds = gains - (pairs.T @ used) / p[:, None]

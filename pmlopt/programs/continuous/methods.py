@@ -15,6 +15,7 @@ from pmlopt.programs.continuous.certificate import BOUND_BOXES, ContinuousCertif
 from pmlopt.programs.continuous.program import ContinuousDesign
 from pmlopt.programs.linear import methods as linear
 from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.feasible import find_first_mechanism
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Found, Method, MethodError, Question, starts_cold, uncertified
 from pmlopt.solvers.outcome import FOREVER, Clock, Options
@@ -99,6 +100,8 @@ def certified_on(
         found = tried if found is None or tried.proved_gap < found.proved_gap else found
         if found.proved_gap <= design.allowed_gap(ON_BINS) or clock.late:
             break
+    if found is None and clock.limited:
+        found = find_first_mechanism(design).certificate
     if found is None:
         raise MethodError(f"no solver on {grid.size} bins: {'; '.join(failed)}")
     rho = _multipliers(program, design, grid, found.multipliers)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,7 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.loaded_later import optimize
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import MechanismError, PrivacyError
+from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.closed_forms.estimation import least_ldp_estimation_error, least_pml_estimation_error
 from pmlopt.model.privacy import LDP, PML
 from pmlopt.model.utility import EstimationError
@@ -23,7 +25,7 @@ from pmlopt.programs.estimation.program import EstimationDesign
 from pmlopt.programs.exact.repair import NOISE_THRESHOLD, repair
 from pmlopt.programs.program import Found, Method, MethodError, Question, certified, starts_cold
 from pmlopt.solvers import through_cvxpy
-from pmlopt.solvers.outcome import Options
+from pmlopt.solvers.outcome import Options, one_thread
 
 
 def certify_estimation(
@@ -117,7 +119,8 @@ def _certified(
     begin = time.perf_counter()
     try:
         unit = program.unit
-        found = weigh(program.in_unit(unit), options).times(unit)
+        with one_thread():  # of many decompositions of small matrices
+            found = weigh(program.in_unit(unit), options).times(unit)
     except np.linalg.LinAlgError as cause:
         raise MethodError(
             f"the outputs that {program.privacy!r} allows tell so little of the letters that no float "
@@ -167,6 +170,28 @@ def _certify(
     return certified(certificate, known_error(program, certificate.value))
 
 
+def _find_first(program: EstimationDesign) -> Found[EstimationCertificate]:
+    """Certify the best of the closed forms, or of the extreme columns in equal shares.
+
+    Raises:
+        MethodError: none of these reveals enough for an estimate.
+    """
+    prior, privacy = program.prior, program.privacy
+    known = [form.matrix for _, form in forms(prior, privacy) if meets(prior, privacy, form.matrix)]
+    columns = program.columns.inner
+    weights = optimize.nnls(columns, np.ones(prior.size))[0]
+    if np.abs(columns @ weights - 1).max() <= NOISE_THRESHOLD:
+        known.append(columns[:, weights > 0] * weights[weights > 0])
+    if program.most is not None:
+        known = [matrix for matrix in known if matrix.shape[1] <= program.most]
+    errors = [program.error_of(matrix) for matrix in known] or [math.inf]
+    if not min(errors) < math.inf:
+        raise MethodError("no mechanism by formula reveals enough for an estimate")
+    best = known[int(np.argmin(errors))]
+    certificate = certify_estimation(program, best, None, 0.0)
+    return Found(certificate=certificate, finished=False, message="a mechanism by formula")
+
+
 def _by_cvxpy(name: str) -> Method[EstimationDesign, None, EstimationCertificate]:
     """A solver for the semidefinite program that is declared."""
     return Method(
@@ -193,5 +218,6 @@ QUESTION = Question(
     starts_cold("a design for estimation starts from its columns: leave out the mechanism"),
     _certify,
     by_cvxpy=_by_cvxpy,
+    first=_find_first,
 )
 """Designs for estimation: a mechanism is returned with the gap that could be proved."""

@@ -18,6 +18,7 @@ from pmlopt.data.prior import Prior
 from pmlopt.errors import MechanismError
 from pmlopt.model.privacy import Conjunction, Requirement
 from pmlopt.programs.exact.arithmetic import GRID, holds_exactly, snap
+from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
 
 NOISE_THRESHOLD = 1e-8
 """Conditional probabilities of at most this are taken for a solver's noise, and become zero."""
@@ -368,21 +369,32 @@ ROUNDING = 4 * float(np.finfo(float).eps)
 
 
 def polished_repair(
-    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD
+    prior: Prior,
+    privacy: Requirement,
+    matrix: FloatArray,
+    noise: float = NOISE_THRESHOLD,
+    gains: FloatArray | None = None,
 ) -> Repair:
     """The repair of a matrix; where much was mixed in, of the polished one, if that is near and better.
 
     Pairs that leave a constant no room, such as those of 0 nats, are met exactly where whole numbers can.
+    Bounds on pairs of letters, such as a metric, are met by the envelopes of the columns where these keep
+    more than a mixture does.
 
     Args:
         prior: N letters.
         privacy: the requirement to satisfy.
         matrix: (N, M), as `repair` takes it.
         noise: the same.
+        gains: (N, M) by which two repairs are compared; without gains, by the largest change of an entry.
 
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
+    if len(matrix) * matrix.size >= MIN_ENVELOPE_ENTRIES:  # a mixture takes a dozen proofs of some seconds
+        found = _repair_many_pairs(prior, privacy, matrix, noise, gains)
+        if found is not None:
+            return found
     fixed = repair(prior, privacy, matrix, noise)
     if fixed.theta <= NEGLIGIBLE_MIXING:
         return fixed
@@ -390,13 +402,68 @@ def polished_repair(
         exact = _perfect(prior, privacy, matrix, noise, share)
         if exact is not None:
             return Repair.between(matrix, exact, share)
+    polish = _polished_repair(prior, privacy, matrix, noise)
+    if polish is not None and polish.theta < fixed.theta:
+        fixed = polish
+    envelope = (
+        None
+        if fixed.theta <= NEGLIGIBLE_MIXING
+        else _repair_by_envelope(prior, privacy, matrix, noise, gains)
+    )
+    return fixed if envelope is None else min(fixed, envelope, key=partial(_loss, prior, gains))
+
+
+MIN_ENVELOPE_ENTRIES = 1_000_000
+"""Values of pairs of letters on outputs, N^2 M, from which on bounds on pairs are met by envelopes first."""
+
+
+def _polished_repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float) -> Repair | None:
+    """Return the repair of the polished matrix; None where that is not near."""
     near = polished(prior, privacy, np.where(matrix > noise, matrix, 0.0))
     if near is None or np.abs(near - matrix).max() > LARGEST_SINGLE_MIXING:
-        return fixed
+        return None
     better = repair(prior, privacy, near, noise=0.0)
-    if better.theta >= fixed.theta:
-        return fixed
     return replace(better, shift=float(np.abs(better.matrix - matrix).max()))
+
+
+def _loss(prior: Prior, gains: FloatArray | None, found: Repair) -> float:
+    """Return what a repair has lost: of the expected gain, or the largest change where no gains are known."""
+    return found.shift if gains is None else -float(prior.pmf @ (gains * found.matrix).sum(axis=1))
+
+
+def _repair_many_pairs(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
+) -> Repair | None:
+    """Return the matrix if it meets bounds on pairs of letters, or its envelopes; None for other bounds."""
+    if pair_exponents(prior, privacy) is None:
+        return None
+    candidate = snap(without_noise(without_rare_outputs(matrix, noise), 0.0))
+    if satisfied(prior, privacy, candidate):
+        return Repair.between(matrix, candidate, 0.0)
+    return _repair_by_envelope(prior, privacy, matrix, noise, gains)
+
+
+def _repair_by_envelope(
+    prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, gains: FloatArray | None
+) -> Repair | None:
+    """Return the repair by envelopes of the columns; None where the bounds are not on pairs of letters."""
+    exponents = pair_exponents(prior, privacy)
+    if exponents is None:
+        return None
+    clean = without_noise(without_rare_outputs(matrix, noise), 0.0)
+    found = repair_by_envelope(prior, exponents, clean, gains)
+    if found is None or not satisfied(prior, privacy, found.matrix):
+        return None
+    return Repair.between(matrix, found.matrix, found.theta)
+
+
+def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
+    """Return the matrix with zeros in the outputs that no letter has more often than `noise`.
+
+    Under bounds on pairs of letters no entry of another output is noise: an output that one letter never has
+    none of them has.
+    """
+    return np.where(matrix.max(axis=0) > noise, matrix, 0.0)
 
 
 def _perfect(

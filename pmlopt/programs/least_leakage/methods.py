@@ -88,6 +88,13 @@ def certify(
     return certified(certificate, _closed(program, certificate))
 
 
+def find_first(prove: Certifying[C], program: LeastLeakage) -> Found[C]:
+    """Certify a constant, or what is uniform mixed with the best as far as the floor needs."""
+    matrix = known_mechanism(program)
+    certificate = prove(program, matrix, [support_multipliers(program)])
+    return Found(certificate=certificate, finished=False, message="a mechanism by formula")
+
+
 def _one_demand(program: LeastLeakage) -> bool:
     """Whether there is a floor on the expectation alone, or pairs alone."""
     return program.floor is None or bool(program.allowed.all())
@@ -158,6 +165,7 @@ QUESTION = Question(
     ),
     start,
     certify,
+    first=partial(find_first, certify_level),
 )
 """Least leakages under floors on the utility: the mechanism in hand is returned with its gap."""
 
@@ -172,5 +180,6 @@ IN_ORBITS = Question(
     ),
     lambda program, warm_start, _: start(program, False if warm_start is False else None),
     uncertified("a mechanism by orbits is no matrix: there is no certificate of a matrix alone"),
+    first=partial(find_first, certify_symmetric_level),
 )
 """The same on a symmetric prior."""

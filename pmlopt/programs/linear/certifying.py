@@ -1,6 +1,4 @@
-"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound; and
-closed forms that are optimal, found by that bound.
-"""
+"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound."""
 
 from __future__ import annotations
 
@@ -11,17 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pmlopt.core.arrays import FloatArray, IntArray, rounding_of
-from pmlopt.core.loaded_later import cp, optimize
+from pmlopt.core.arrays import FloatArray, rounding_of
+from pmlopt.core.loaded_later import cp
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.data.symmetry.orbit_mechanism import OrbitMechanism
 from pmlopt.data.symmetry.prior import PairSpace
 from pmlopt.errors import MechanismError
-from pmlopt.model import closed_forms
-from pmlopt.model.closed_forms.catalogue import forms, meets
 from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.requirement import Witness
-from pmlopt.model.utility.linear import expectation
 from pmlopt.programs.exact.repair import LARGEST_SINGLE_MIXING, Change, Repair, least_mixing, polished_repair
 from pmlopt.programs.linear.certificate import (
     RESIDUAL,
@@ -39,7 +34,6 @@ from pmlopt.programs.linear.program import (
     gradients_of,
     has_expression,
 )
-from pmlopt.solvers.outcome import FOREVER, Clock
 
 DIGITS = 120
 """Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""
@@ -210,16 +204,16 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
 
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
-    fixed = polished_repair(program.prior, program.privacy, matrix)
+    fixed = polished_repair(program.prior, program.privacy, matrix, gains=program.centred)
     if program.added and _broken(program, fixed.matrix) > RESIDUAL:  # small entries may be what keeps them
-        kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+        kept = polished_repair(program.prior, program.privacy, matrix, 0.0, program.centred)
         return min(fixed, kept, key=lambda one: _broken(program, one.matrix))
     if program.privacy.has_ratios or program.added:  # bounds on each column by itself
         return fixed
     worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
     if worth[0] - worth[1] <= NOTICED * program.scale:
         return fixed
-    kept = polished_repair(program.prior, program.privacy, matrix, noise=0.0)
+    kept = polished_repair(program.prior, program.privacy, matrix, 0.0, program.centred)
     return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
 
 
@@ -464,133 +458,3 @@ def _slope_size(one: AffineConstraint) -> float:
     """What the prices of a constraint may add to the expected gain, at most: of all cells of a letter one."""
     sizes = np.tensordot(np.abs(one.prices), np.abs(one.coefficients), axes=1)
     return float(sizes.max(axis=1).sum())
-
-
-_LARGEST_SYSTEM = 200
-"""The largest alphabet for which multipliers are fitted to a closed form."""
-
-
-@dataclass(frozen=True, eq=False)
-class KnownOptimum:
-    """A closed form that is optimal, by its name, with the (N,) multipliers that prove it."""
-
-    name: str
-    matrix: FloatArray
-    value: float
-    multipliers: FloatArray | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class _Form:
-    """A closed form as (N, K) columns, the (K,) output of each (several may go to one), and their sums."""
-
-    name: str
-    columns: FloatArray
-    outputs: IntArray
-    matrix: FloatArray
-
-
-def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum | None:
-    """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
-
-    Programs with added constraints have none.
-    """
-    if program.added:
-        return None
-    prior, gains, near = program.prior, program.centred, CLOSED * program.scale
-    found, seconds = _allowed(program), 0.0
-    most = max(gain for gain, _ in found)
-    for gain, form in found:
-        if gain < most - near:
-            continue
-        for multipliers in _multipliers(program, form):
-            if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
-                continue
-            if clock.late_by(-seconds):  # a bound is not begun that the last one says cannot be ended
-                return None
-            begin = clock.read()
-            above = program.columns.raw_bound(gains, multipliers) - gain
-            seconds = clock.read() - begin
-            if above <= near and above + program.columns.rounding_in(gains, multipliers) <= near:
-                value = expectation(prior, program.table, form.matrix)
-                return KnownOptimum(form.name, form.matrix, value, multipliers)
-    return None
-
-
-def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
-    """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
-    worth = program.prior.pmf[:, None] * (program.centred - multipliers[:, None])
-    columns = program.privacy.some_columns(program.prior)
-    return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
-
-
-def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
-    """A closed form that gains more than a mechanism whose gap is open; None where there is none.
-
-    A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
-    e^(-epsilon d).
-    """
-    if program.added or certificate.proved_gap <= CLOSED * program.scale:
-        return None
-    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
-    best, form = max(_allowed(program), key=lambda found: found[0])
-    return form.matrix if best > gain else None
-
-
-def _allowed(program: LinearDesign) -> list[tuple[float, _Form]]:
-    """The closed forms that meet the requirement, and what they gain."""
-    return [
-        (expectation(program.prior, program.centred, form.matrix), form)
-        for form in _candidates(program)
-        if meets(program.prior, program.privacy, form.matrix)
-    ]
-
-
-def _candidates(program: LinearDesign) -> Iterator[_Form]:
-    prior, gains = program.prior, program.centred
-    yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
-    yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)
-    if prior.size > len(program.outputs):
-        return
-    for name, form in forms(prior, program.privacy):  # privacy has no labels: who values a column has it
-        worth = (prior.pmf[:, None] * form.matrix).T @ gains
-        columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
-        if name == "geometric":  # several to one maybe
-            matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
-            yield _Form(name, form.matrix, outputs, np.asarray(matrix))
-            continue
-        if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
-            columns, outputs = optimize.linear_sum_assignment(worth, maximize=True)
-        matrix = np.zeros(program.table.shape)
-        matrix[:, outputs] = form.matrix[:, columns]
-        yield _by_outputs(name, matrix)
-
-
-def _by_outputs(name: str, matrix: FloatArray) -> _Form:
-    """A form with a column for each output that occurs."""
-    used = np.flatnonzero(matrix.max(axis=0) > 0)
-    return _Form(name, matrix[:, used], used, matrix)
-
-
-def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
-    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness.
-
-    The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
-    nothing over the multipliers.
-    """
-    gains = program.centred
-    solved = program.prior.size <= _LARGEST_SYSTEM
-    if solved and program.block is None:
-        yield _slack(program, form)
-    yield (form.matrix * gains).sum(axis=1)
-    yield gains.min(axis=1)
-    if solved and program.block is not None:
-        yield _slack(program, form)
-
-
-def _slack(program: LinearDesign, form: _Form) -> FloatArray:
-    """The multipliers for which each column gains nothing on the mean."""
-    joint = (program.prior.pmf[:, None] * form.columns).T
-    joint = joint / joint.sum(axis=1, keepdims=True)
-    gained = (joint * program.centred[:, form.outputs].T).sum(axis=1)
-    return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])

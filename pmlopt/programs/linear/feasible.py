@@ -7,31 +7,36 @@ import time
 import numpy as np
 
 from pmlopt.core.arrays import FloatArray
+from pmlopt.core.loaded_later import cp
+from pmlopt.errors import InfeasibleError
 from pmlopt.model.closed_forms import constant
-from pmlopt.model.privacy.ratios import Ratios
-from pmlopt.programs.linear.certificate import LinearCertificate, SymmetricCertificate
+from pmlopt.programs.exact.envelope_repair import pair_exponents, repair_by_envelope
+from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
 from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
+from pmlopt.programs.linear.known_optima import allowed_forms
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import C, Found, MethodError
-
-BLOCK_SIZE = 1_000_000
-"""Differences of two rows that are looked at in one step."""
+from pmlopt.solvers import highs, through_cvxpy
+from pmlopt.solvers.outcome import Clock, Options
+from pmlopt.solvers.outcome import Outcome as SolverOutcome
 
 
 def find_first_mechanism(program: LinearDesign) -> Found[LinearCertificate]:
-    """Certify the best constant, or a better exponential mechanism where bounds are on pairs of letters.
+    """Certify the best of some mechanisms that need no solver.
+
+    They are the best constant and, where bounds are on pairs of letters, an exponential mechanism and the
+    envelopes of sharper ones. Constraints of a person's own take a linear program.
 
     Raises:
-        MethodError: constraints were added, and no mechanism by formula is known to meet them.
+        MethodError: no mechanism that meets the added constraints was found.
     """
-    if program.added:
-        raise MethodError("no mechanism by formula meets constraints of your own")
     begin = time.perf_counter()
+    if program.added:
+        return _found(find_within_constraints(program), time.perf_counter() - begin)
     candidates = [constant(program.prior, program.centred).matrix]
-    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
-    if ratios is not None and not len(ratios.rows) and len(ratios.exponents):
-        candidates.append(exponential_matrix(program.centred, ratios))
+    candidates += _exponential_candidates(program)
     best = max(candidates, key=lambda matrix: program.columns.expectation(program.centred, matrix))
+    ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
     if program.privacy.by_pairs and ratios is not None and np.ndim(ratios.exponents):
         # the bound of no privacy at all: a better one takes a linear program
         weights = np.zeros((len(ratios.exponents), best.shape[1]))
@@ -41,23 +46,120 @@ def find_first_mechanism(program: LinearDesign) -> Found[LinearCertificate]:
     return _found(certificate, time.perf_counter() - begin)
 
 
-def exponential_matrix(gains: FloatArray, ratios: Ratios) -> FloatArray:
+def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
+    """Return an exponential mechanism within bounds on pairs, and the envelopes of sharper ones."""
+    exponents = pair_exponents(program.prior, program.privacy)
+    if exponents is None:
+        return []
+    base = exponential_matrix(program.centred, exponents)
+    found = [base]
+    large = len(exponents) * base.size > MAX_ENVELOPE_ENTRIES
+    for sharper in SHARPER[:1] if large else SHARPER:
+        powers = base**sharper  # the largest entry of a row is at least 1 / M, so that no row becomes zero
+        envelope = repair_by_envelope(program.prior, exponents, powers, program.centred)
+        if envelope is not None:
+            found.append(envelope.matrix)
+    return found
+
+
+SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)
+"""Powers of an exponential mechanism whose envelopes are looked at, the best for most losses first."""
+
+MAX_ENVELOPE_ENTRIES = 16_000_000
+"""Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds."""
+
+
+def exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
     """Return `P[x,y] ~ exp(s g[x,y])` with the largest s at which every bound on a pair of letters is kept.
 
     A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
     least and the largest of these: its logarithm is at most s times their spread over the outputs.
+
+    Args:
+        gains: (N, M).
+        exponents: (N, N) in nats, by which the logarithm of a ratio of two rows is bounded.
     """
-    scale, step = np.inf, max(1, BLOCK_SIZE // gains.shape[1])
-    for first in range(0, len(ratios.above), step):
-        part = slice(first, first + step)
-        spread = np.ptp(gains[ratios.above[part]] - gains[ratios.below[part]], axis=1)
-        exponents = np.broadcast_to(ratios.exponents, ratios.above.shape)[part]
+    scale = np.inf
+    for letter, row in enumerate(gains):
+        spread = np.ptp(gains - row, axis=1)
         bound = spread > 0
-        scale = min(scale, float((exponents[bound] / spread[bound]).min(initial=np.inf)))
+        scale = min(scale, float((exponents[letter][bound] / spread[bound]).min(initial=np.inf)))
     shifted = gains - gains.max(axis=1)[:, None]
     # where rows differ by a number each, all may take the outputs that gain most
     found = (shifted == 0).astype(float) if np.isinf(scale) else np.exp(scale * shifted)
     return np.asarray(found / found.sum(axis=1)[:, None])
+
+
+CONSTRAINTS_SECONDS = 0.9
+"""What the search for a mechanism within constraints of a person's own may take."""
+
+MAX_LP_ENTRIES, MAX_CONE_ENTRIES = 10_000, 1_000
+"""Entries of a mechanism up to which all mechanisms are searched, and not mixtures of a few only: by linear
+programs, and where constraints are curved."""
+
+
+def find_within_constraints(program: LinearDesign) -> LinearCertificate:
+    """Certify a mechanism that meets the constraints that a person added.
+
+    It is the best mixture of constants and of mechanisms by formula; where no mixture meets the constraints,
+    the first of all mechanisms that a solver finds in a second.
+
+    Raises:
+        InfeasibleError: no mechanism meets the constraints.
+        MethodError: none was found in the time.
+    """
+    outcome = _mix_within_constraints(program)
+    most = MAX_LP_ENTRIES if program.problem.is_lp() else MAX_CONE_ENTRIES
+    if outcome.state != "point" and program.table.size <= most:
+        outcome = _solve_in_short(program.problem)
+        if outcome.state == "infeasible" and program.problem.is_lp():
+            raise InfeasibleError(
+                f"no mechanism satisfies the constraints ({outcome.message}); a design alone is always "
+                f"feasible, so look at what was added: {', '.join(program.added)}"
+            )
+    matrix = program.mechanism.value
+    if outcome.state != "point" or matrix is None:
+        raise MethodError(
+            f"no mechanism within the constraints {', '.join(program.added)} was found in the time: "
+            "allow more of it"
+        )
+    for constraint in program.added.values():
+        for dual in constraint.dual_variables:
+            dual.save_value(np.zeros(dual.shape))  # the bound of the design without constraints
+    certificate = certify_linear(program, np.asarray(matrix, dtype=float), None)
+    broken = [one for one in program.added if certificate.residuals[one] > RESIDUAL]
+    if broken:
+        raise MethodError(
+            f"the mechanism that was found in the time violates the constraint {broken[0]!r} by "
+            f"{certificate.residuals[broken[0]]:.3g} of its size: allow more of it"
+        )
+    return certificate
+
+
+def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
+    """Solve for the best mixture of constants and mechanisms by formula that meets the added constraints."""
+    forms = [form.matrix for _, form in allowed_forms(program)]
+    parts = [*forms, *_exponential_candidates(program)]
+    shares = cp.Variable(len(parts), nonneg=True)
+    law = cp.Variable((1, program.table.shape[1]), nonneg=True)
+    flat = np.reshape(parts, (len(parts), -1)).T
+    mixture = np.ones((program.prior.size, 1)) @ law
+    mixture += cp.reshape(flat @ shares, program.table.shape, order="C")
+    constraints = [
+        *program.added.values(),
+        cp.sum(law) + cp.sum(shares) == 1,
+        program.mechanism == mixture,
+        program.variables["output_law"] == program.prior.pmf[None, :] @ program.mechanism,
+    ]
+    return _solve_in_short(cp.Problem(program.problem.objective, constraints))
+
+
+def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
+    """Solve a problem in a second, or stop."""
+    options = Options(Clock.of(CONSTRAINTS_SECONDS), 1e-9)
+    if problem.is_lp():
+        return highs.run(problem, "highs", options)
+    return through_cvxpy.run(problem, "CLARABEL", options, {})
 
 
 def find_first_by_orbits(program: SymmetricDesign) -> Found[SymmetricCertificate]:

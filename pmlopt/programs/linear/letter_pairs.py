@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from itertools import count
 
 import numpy as np
 
@@ -18,8 +17,9 @@ from pmlopt.model.closed_forms import constant
 from pmlopt.model.privacy.ratios import Ratios
 from pmlopt.model.privacy.requirement import Witness, below
 from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.programs.program import MethodError
 from pmlopt.solvers import highs
-from pmlopt.solvers.outcome import Clock, Options, Outcome, Point
+from pmlopt.solvers.outcome import TIME, Clock, Options, Outcome, Point
 
 NAME = "letter-pairs"
 
@@ -38,13 +38,21 @@ ROUNDS = 40
 SECONDS_A_BOUND = 4e-6
 """What compiling and loading take for each bound on a pair in a column, at least: 13 seconds for 150."""
 
+SETUP_SECONDS, SETUP_POWER = 5e-9, 1.6
+"""What Clarabel takes at most to set up K bounds on pairs in columns: K to this power, in seconds."""
 
-def in_no_time(program: LinearDesign, clock: Clock) -> Point | None:
-    """A constant, where the time would be over before a solver had a program of many bounds on pairs."""
+STEP_SHARE = 0.3
+"""The share of that which a step of the interior point takes."""
+
+MIN_STEPS = 12
+"""Steps for which there must be time: an earlier iterate is no better than a mechanism by formula."""
+
+
+def is_too_long_to_compile(program: LinearDesign, clock: Clock) -> bool:
+    """Return whether the time would be over before a solver had a program of many bounds on pairs."""
     if not clock.limited or (ratios := program.bounds_on_pairs) is None:
-        return None
-    bounds = len(ratios.exponents) * program.table.shape[1]
-    return _constant(program, ratios) if clock.late_by(-SECONDS_A_BOUND * bounds) else None
+        return False
+    return clock.late_by(-SECONDS_A_BOUND * len(ratios.exponents) * program.table.shape[1])
 
 
 def _constant(program: LinearDesign, ratios: Ratios) -> Point:
@@ -109,29 +117,43 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
     scale = float(np.abs(gains).max()) or 1.0
     keep = below(np.exp(-ratios.exponents))
     chosen = np.repeat(_near(ratios, n)[:, None], m, axis=1)
-    point, tolerance, iterations, ending = _constant(program, ratios), ROUGH, 0, ""
-    for rounds in count(1):
-        found, finished, steps = _solved(gains / scale, ratios, keep, chosen, tolerance, options.clock)
-        iterations += steps
-        if finished and found.multipliers is not None and found.witness is not None:
-            rho, weights = scale * found.multipliers / program.prior.pmf, scale * found.witness["weights"]
+    point, tolerance, iterations, ending, rounds = _constant(program, ratios), ROUGH, 0, "", 0
+    while not ending:
+        setup = _setup_seconds(int(chosen.sum()))
+        if options.clock.late_by(-setup * (1 + STEP_SHARE * MIN_STEPS)):
+            if not rounds:
+                raise MethodError(f"{TIME}: a first program takes longer than there is")
+            ending = "stopped by the time limit"
+            break
+        steps_end = options.clock.earlier(STEP_SHARE * setup)  # which it looks at before a step
+        found, finished, steps = _solved(gains / scale, ratios, keep, chosen, tolerance, steps_end)
+        rounds, iterations = rounds + 1, iterations + steps
+        if found.multipliers is not None and found.witness is not None:
+            weights = scale * found.witness["weights"]
+            rho = scale * found.multipliers / program.prior.pmf
+            if not finished:  # of any weights these multipliers prove the most
+                rho = ratios.prices_of_rows(program.prior.pmf, program.centred, weights)
             point = Point(found.matrix, rho, witness={"weights": weights})
         lower = found.matrix[ratios.below]
         over = keep[:, None] * found.matrix[ratios.above] - lower
         broken = ~chosen & (over > tolerance)
-        if options.clock.late:
+        if steps_end.late:
             ending = "stopped by the time limit"
         elif not finished or rounds == ROUNDS:
             ending = "Clarabel did not end" if not finished else "bounds are still broken"
         elif tolerance == FINE and not broken.any():
             ending = "no bound is broken"
-        if ending:
-            break
         chosen |= broken | (lower > LEAST) & (over > -NEAR * lower)
         tolerance = FINE if broken.sum() <= n else tolerance
     seconds = time.perf_counter() - begin
     words = f"{ending} after {rounds} rounds, with {int(chosen.sum())} of {chosen.size} bounds"
-    return Outcome("point", not options.clock.late, words, iterations, False, 0.0, seconds, point)
+    finished = ending != "stopped by the time limit"
+    return Outcome("point", finished, words, iterations, False, 0.0, seconds, point)
+
+
+def _setup_seconds(bounds: int) -> float:
+    """Return what Clarabel takes to set up a program of so many bounds on pairs in columns, at most."""
+    return float(SETUP_SECONDS * bounds**SETUP_POWER)
 
 
 def _near(ratios: Ratios, size: int) -> BoolArray:

@@ -16,14 +16,9 @@ from pmlopt.errors import InfeasibleError
 from pmlopt.programs.certificate import ClosedForm, Restart, WarmStart, mechanism_of, restart_of
 from pmlopt.programs.linear import feasible, letter_pairs, structured
 from pmlopt.programs.linear.certificate import RESIDUAL, LinearCertificate, SymmetricCertificate
-from pmlopt.programs.linear.certifying import (
-    KnownOptimum,
-    better_form,
-    certify_linear,
-    certify_symmetric,
-    known_optimum,
-)
+from pmlopt.programs.linear.certifying import certify_linear, certify_symmetric
 from pmlopt.programs.linear.columns import PairClasses, ReducedColumns
+from pmlopt.programs.linear.known_optima import KnownOptimum, better_form, known_optimum
 from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import (
     Found,
@@ -218,9 +213,8 @@ def _solved(
         ratios = program.privacy.for_prior(program.prior).ratios(program.prior.pmf)
         assert ratios is not None
         return letter_pairs.by_simplex(program, ratios, options)
-    if (still := letter_pairs.in_no_time(program, options.clock)) is not None:
-        words = f"{TIME}: compiling takes longer than there is"
-        return Outcome("point", False, words, 0, False, 0.0, 0.0, still)
+    if letter_pairs.is_too_long_to_compile(program, options.clock):
+        raise MethodError(f"{TIME}: compiling takes longer than there is")
     outcome = _generic(name, settings, program, options)
     return replace(outcome, found=_point(program)) if outcome.state == "point" else outcome
 
@@ -457,6 +451,7 @@ QUESTION = Question(
     _gap_is_an_answer,
     by_cvxpy=_asked,
     first=feasible.find_first_mechanism,
+    compares_first=True,
 )
 """Designs with an expected gain or loss.
 
@@ -519,5 +514,6 @@ IN_ORBITS = Question(
     gap_is_an_answer=lambda program: False,
     by_cvxpy=lambda name: _orbits_row(name, name, "asked for by name, through cvxpy", automatic=False),
     first=feasible.find_first_by_orbits,
+    compares_first=True,
 )
 """The same on a symmetric prior."""

@@ -1,0 +1,175 @@
+"""Repair under bounds on pairs of letters, such as a metric: the lower McShane envelope, on the exact grid.
+
+A column v is within the bounds where `v[z] <= e^d[z,x] v[x]` for every two letters. The least column above
+any other w that is within them is `v[x] = max_z e^-d[z,x] w[z]`, if d satisfies the triangle inequality. Rows
+of envelopes sum to too much: all are divided by the largest sum, and what the others then lack goes to one
+output.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.core.arrays import BoolArray, FloatArray
+from pmlopt.data.prior import Prior
+from pmlopt.model.privacy import Requirement
+from pmlopt.model.privacy.metric_privacy import shortest_ways
+from pmlopt.programs.exact.arithmetic import GRID
+
+SLACK = 2.0**-45
+"""The share by which every pair is kept within its bound: floats then prove it, as they round by less."""
+
+MAX_PASSES = 100
+"""Passes over all pairs in which entries on the grid are raised; two to five are usual."""
+
+MAX_ATTEMPTS = 12
+"""Shares of one output that are tried until the rest of the rows is within the bounds on the grid."""
+
+MAX_THETA = 0.5
+"""The share of one output from which on a mechanism has lost more than it kept."""
+
+
+@dataclass(frozen=True, eq=False)
+class EnvelopeRepair:
+    """A mechanism within bounds on pairs of letters, and the share of its constant part.
+
+    Attributes:
+        matrix: (N, M) on the exact grid, rows that sum to exactly one.
+        theta: the share of every row that goes to one output.
+    """
+
+    matrix: FloatArray
+    theta: float
+
+
+def pair_exponents(prior: Prior, privacy: Requirement) -> FloatArray | None:
+    """Return the (N, N) least d with `v[z] <= e^d[z,x] v[x]` for every column; None for other bounds.
+
+    Bounds on a way over other letters imply one on its ends: d is the length of the shortest way.
+    """
+    ratios = privacy.for_prior(prior).required(prior.pmf)
+    if ratios is None or len(ratios.rows) or not len(ratios.exponents):
+        return None
+    exponents = np.full((prior.size, prior.size), np.inf)
+    np.minimum.at(exponents, (ratios.above, ratios.below), ratios.exponents)
+    np.fill_diagonal(exponents, 0.0)
+    exponents = shortest_ways(exponents)
+    # v[z] <= v[x] for every column of a mechanism means equality, for rows have equal sums
+    tied = (exponents == 0) | (exponents.T == 0)
+    if (tied & (exponents > 0)).any():
+        exponents = shortest_ways(np.where(tied, 0.0, exponents))
+    return exponents
+
+
+def lower_envelope(exponents: FloatArray, matrix: FloatArray) -> FloatArray:
+    """Return the (N, M) least matrix above another one of which every column is within the bounds."""
+    factors = np.exp(-exponents)
+    found = matrix.copy()
+    for letter, row in enumerate(matrix):
+        np.maximum(found, factors[letter][:, None] * row, out=found)
+    return found
+
+
+def repair_by_envelope(
+    prior: Prior, exponents: FloatArray, matrix: FloatArray, gains: FloatArray | None = None
+) -> EnvelopeRepair | None:
+    """Repair a matrix by envelopes of its columns; None where more would be lost than is kept.
+
+    Args:
+        prior: N letters.
+        exponents: (N, N) of `pair_exponents`.
+        matrix: (N, M) non-negative, with a positive entry in each row.
+        gains: (N, M) by which the output that takes the rest is chosen; without gains, the one that needs the
+            least constant in addition.
+    """
+    envelope = lower_envelope(exponents, matrix / matrix.sum(axis=1)[:, None])
+    sums = envelope.sum(axis=1)
+    rest = sums.max() - sums
+    constants = _missing_constants(np.exp(-exponents), envelope + rest[:, None])
+    totals = sums.max() + constants
+    if gains is None:
+        cost = constants
+    else:
+        weighted = prior.pmf[:, None] * gains
+        taken = (weighted * rest[:, None]).sum(axis=0) + constants * weighted.sum(axis=0)
+        cost = -((weighted * envelope).sum() + taken) / totals
+    output = int(np.where(constants <= MAX_THETA * totals, cost, np.inf).argmin())
+    constant, total = float(constants[output]), float(totals[output])
+    if not constant <= MAX_THETA * total:
+        return None
+    envelope[:, output] += rest + constant
+    found = _round_to_grid(exponents, envelope / total, output)
+    return None if found is None else EnvelopeRepair(found.matrix, min(1.0, found.theta + constant / total))
+
+
+def _missing_constants(factors: FloatArray, columns: FloatArray) -> FloatArray:
+    """(M,) the least constants to add to columns w so that `w[x] >= factors[z,x] w[z]` for every pair.
+
+    The pairs with the factor one are passed over: their entries are equal already, and no constant helps.
+    """
+    found = np.zeros(columns.shape[1])
+    room = 1 - factors
+    for letter, row in enumerate(columns):
+        bound = room[letter] > 0
+        factor = factors[letter][bound][:, None]
+        missing = (factor * row - columns[bound]) / room[letter][bound][:, None]
+        np.maximum(found, missing.max(axis=0, initial=0.0), out=found)
+    return found
+
+
+def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> EnvelopeRepair | None:
+    """Round columns that are nearly within the bounds to multiples of 2^-53, all pairs with their slack.
+
+    Entries are rounded down, and raised as far as other entries of the column require. What the rows then
+    lack goes to one output. It differs between rows by rounding, so a share of all rows is set aside for it.
+    """
+    # at a factor of one the bound is an equality, which whole numbers meet exactly
+    factors = np.minimum(np.exp(-exponents) * (1 + SLACK), 1.0)
+    theta = 4 * matrix.shape[1] / GRID
+    for _ in range(MAX_ATTEMPTS):
+        whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID))
+        if whole is None or theta > MAX_THETA:
+            return None
+        taken = np.zeros(len(whole), dtype=np.int64)
+        for column in whole.T:
+            taken += column.astype(np.int64)
+        last = whole[:, output] + (GRID - taken).astype(float)
+        missing = _missing_on_grid(factors, last)
+        lowest = float((last - whole[:, output]).min())
+        if missing == 0 and lowest >= 0:
+            whole[:, output] = last
+            return EnvelopeRepair(whole / GRID, theta)
+        theta += 2 * (max(missing, 0.0) + max(-lowest, 0.0) + 1) / GRID
+    return None
+
+
+def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
+    """Raise whole numbers until `w[x] >= factors[z,x] w[z]` for every pair; None after too many passes."""
+    changed: BoolArray = whole.max(axis=0) > 0
+    for _ in range(MAX_PASSES):
+        before = whole[:, changed]
+        raised = before.copy()
+        for letter, row in enumerate(before):
+            np.maximum(raised, factors[letter][:, None] * row, out=raised)
+        raised = np.ceil(raised)
+        moved = (raised != before).any(axis=0)
+        if not moved.any():
+            return whole
+        places = np.flatnonzero(changed)
+        whole[:, places] = raised
+        changed = np.zeros(whole.shape[1], dtype=bool)
+        changed[places[moved]] = True
+    return None
+
+
+def _missing_on_grid(factors: FloatArray, column: FloatArray) -> float:
+    """Return the least constant that puts one column within all pairs; 0 where it is within them."""
+    short = factors * column[:, None] - column
+    if not (short > 0).any():
+        return 0.0
+    room = 1 - factors
+    if (room[short > 0] == 0).any():
+        return np.inf
+    return float((short[short > 0] / room[short > 0]).max())

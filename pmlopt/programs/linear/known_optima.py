@@ -1,0 +1,162 @@
+"""Closed forms of linear designs: those that meet the requirement, and one that is proved optimal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from pmlopt.core.arrays import FloatArray, IntArray
+from pmlopt.core.loaded_later import optimize
+from pmlopt.model import closed_forms
+from pmlopt.model.closed_forms.catalogue import forms, meets
+from pmlopt.model.utility.linear import expectation
+from pmlopt.programs.linear.certificate import LinearCertificate
+from pmlopt.programs.linear.certifying import CLOSED
+from pmlopt.programs.linear.program import LinearDesign
+from pmlopt.solvers.outcome import FOREVER, Clock
+
+_LARGEST_SYSTEM = 200
+"""The largest alphabet for which multipliers are fitted to a closed form."""
+
+
+@dataclass(frozen=True, eq=False)
+class KnownOptimum:
+    """A closed form that is optimal, by its name, with the (N,) multipliers that prove it."""
+
+    name: str
+    matrix: FloatArray
+    value: float
+    multipliers: FloatArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class _Form:
+    """A closed form as (N, K) columns, the (K,) output of each (several may go to one), and their sums."""
+
+    name: str
+    columns: FloatArray
+    outputs: IntArray
+    matrix: FloatArray
+
+
+def known_optimum(program: LinearDesign, clock: Clock = FOREVER) -> KnownOptimum | None:
+    """The first closed form whose utility equals a dual bound; None where none is known, or found in time.
+
+    Programs with added constraints have none.
+    """
+    if program.added or _is_too_long_to_check(program, clock):
+        return None
+    prior, gains, near = program.prior, program.centred, CLOSED * program.scale
+    found, seconds = allowed_forms(program), SECONDS_A_PRICE * _count_bounds(program)
+    most = max(gain for gain, _ in found)
+    for gain, form in found:
+        if gain < most - near:
+            continue
+        for multipliers in _multipliers(program, form):
+            if _at_least(program, multipliers) > gain + near:  # much cheaper than the bound itself
+                continue
+            if clock.late_by(-seconds):  # a bound is not begun that the last one says cannot be ended
+                return None
+            begin = clock.read()
+            above = program.columns.raw_bound(gains, multipliers) - gain
+            seconds = clock.read() - begin
+            if above <= near and above + program.columns.rounding_in(gains, multipliers) <= near:
+                value = expectation(prior, program.table, form.matrix)
+                return KnownOptimum(form.name, form.matrix, value, multipliers)
+    return None
+
+
+SECONDS_A_PAIR, SECONDS_A_PRICE = 6e-8, 5e-6
+"""What a bound on a pair in a column takes: to check whether closed forms meet it, and in a dual bound."""
+
+
+def _count_bounds(program: LinearDesign) -> int:
+    """Return the number of bounds on pairs in all columns, where they are many; else 0."""
+    ratios = program.bounds_on_pairs
+    return 0 if ratios is None else len(ratios.exponents) * program.table.shape[1]
+
+
+def _is_too_long_to_check(program: LinearDesign, clock: Clock) -> bool:
+    """Return whether the time would be over before closed forms were checked against bounds on pairs."""
+    return clock.late or (clock.limited and clock.late_by(-SECONDS_A_PAIR * _count_bounds(program)))
+
+
+def _at_least(program: LinearDesign, multipliers: FloatArray) -> float:
+    """What the dual bound of these multipliers is at least, from some columns that the requirement allows."""
+    worth = program.prior.pmf[:, None] * (program.centred - multipliers[:, None])
+    columns = program.privacy.some_columns(program.prior)
+    return float(program.prior.pmf @ multipliers + (columns.T @ worth).max())
+
+
+def better_form(program: LinearDesign, certificate: LinearCertificate) -> FloatArray | None:
+    """A closed form that gains more than a mechanism whose gap is open; None where there is none.
+
+    A solver's noise can be larger than the entries of a mechanism: those of metric privacy go down to
+    e^(-epsilon d).
+    """
+    if program.added or certificate.proved_gap <= CLOSED * program.scale:
+        return None
+    gain = expectation(program.prior, program.centred, certificate.mechanism.matrix)
+    best, form = max(allowed_forms(program), key=lambda found: found[0])
+    return form.matrix if best > gain else None
+
+
+def allowed_forms(program: LinearDesign) -> list[tuple[float, _Form]]:
+    """The closed forms that meet the requirement, and what they gain."""
+    return [
+        (expectation(program.prior, program.centred, form.matrix), form)
+        for form in _candidates(program)
+        if meets(program.prior, program.privacy, form.matrix)
+    ]
+
+
+def _candidates(program: LinearDesign) -> Iterator[_Form]:
+    prior, gains = program.prior, program.centred
+    yield _by_outputs("constant", closed_forms.constant(prior, gains).matrix)
+    yield _by_outputs("deterministic", closed_forms.deterministic(prior, gains).matrix)
+    if prior.size > len(program.outputs):
+        return
+    for name, form in forms(prior, program.privacy):  # privacy has no labels: who values a column has it
+        worth = (prior.pmf[:, None] * form.matrix).T @ gains
+        columns, outputs = np.arange(len(worth)), worth.argmax(axis=1)
+        if name == "geometric":  # several to one maybe
+            matrix = form.matrix @ (np.arange(worth.shape[1]) == outputs[:, None])
+            yield _Form(name, form.matrix, outputs, np.asarray(matrix))
+            continue
+        if len(set(outputs.tolist())) < len(outputs):  # several columns want one output
+            columns, outputs = optimize.linear_sum_assignment(worth, maximize=True)
+        matrix = np.zeros(program.table.shape)
+        matrix[:, outputs] = form.matrix[:, columns]
+        yield _by_outputs(name, matrix)
+
+
+def _by_outputs(name: str, matrix: FloatArray) -> _Form:
+    """A form with a column for each output that occurs."""
+    used = np.flatnonzero(matrix.max(axis=0) > 0)
+    return _Form(name, matrix[:, used], used, matrix)
+
+
+def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
+    """Guesses of the multipliers: each letter's own gain, its least one, complementary slackness.
+
+    The last comes first where a bound takes linear programs: of a form that is optimal, each column gains
+    nothing over the multipliers.
+    """
+    gains = program.centred
+    solved = program.prior.size <= _LARGEST_SYSTEM
+    if solved and program.block is None:
+        yield _slack(program, form)
+    yield (form.matrix * gains).sum(axis=1)
+    yield gains.min(axis=1)
+    if solved and program.block is not None:
+        yield _slack(program, form)
+
+
+def _slack(program: LinearDesign, form: _Form) -> FloatArray:
+    """The multipliers for which each column gains nothing on the mean."""
+    joint = (program.prior.pmf[:, None] * form.columns).T
+    joint = joint / joint.sum(axis=1, keepdims=True)
+    gained = (joint * program.centred[:, form.outputs].T).sum(axis=1)
+    return np.asarray(np.linalg.lstsq(joint, gained, rcond=None)[0])
