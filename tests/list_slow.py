@@ -30,7 +30,7 @@ HEAVY = (
     "tests/adapters/test_transformer.py",
     "tests/programs/test_time_limits.py",
 )
-"""Files that load scikit-learn, OpenDP, Polars, Dask or Spark, or declare dozens of programs for their cases."""
+"""Files that load scikit-learn, OpenDP, Polars, Dask or Spark, or declare dozens of programs for cases."""
 
 LINE = re.compile(r"^\s*(\d+\.\d+)s (?:call|setup|teardown)\s+(\S.*?)\s*$", re.MULTILINE)
 
