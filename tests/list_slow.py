@@ -19,16 +19,18 @@ LONGEST_FAST = 0.03
 """Seconds: so that what is left takes less than 25 on two cores, half of which is collecting."""
 
 HEAVY = (
+    "pmlopt/adapters/dask.py",
     "pmlopt/adapters/expressions.py",
     "pmlopt/adapters/measurements.py",
     "pmlopt/adapters/transformer.py",
     "tests/adapters/test_engines.py",
     "tests/adapters/test_expressions.py",
     "tests/adapters/test_measurements.py",
+    "tests/adapters/test_spark.py",
     "tests/adapters/test_transformer.py",
     "tests/programs/test_time_limits.py",
 )
-"""Files that load scikit-learn, OpenDP, Polars or Dask, or declare dozens of programs for their cases."""
+"""Files that load scikit-learn, OpenDP, Polars, Dask or Spark, or declare dozens of programs for cases."""
 
 LINE = re.compile(r"^\s*(\d+\.\d+)s (?:call|setup|teardown)\s+(\S.*?)\s*$", re.MULTILINE)
 

@@ -170,7 +170,7 @@ class Flat(Pricer):
         return Priced(self.others, self.others, [])
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_a_bound_over_a_ball_is_above_each_plateau_whatever_would_be_enough(seed: int) -> None:
     kernel, cone = Kernel(P, MutualInformation().phi), Cone(L1Ball(P, 0.6), KEEP)
     rho = 0.2 * seed * np.random.default_rng(seed).normal(size=5) + (seed % 2)
@@ -347,7 +347,7 @@ def test_halves_neighbours_and_prefixes() -> None:
 # ---------------------------------------------------------------- knapsacks and random sets
 
 
-@pytest.mark.parametrize("distance", [1e-3, 0.003, 0.01, 0.02, 0.03, 0.05])
+@pytest.mark.parametrize("distance", [1e-3, 0.01, 0.05])
 def test_windows_hold_the_masses_that_a_letter_between_may_have(distance: float) -> None:
     """Of each letter: those at which it takes off no more than the budget, next to empty or next to full."""
     kernel, box = Kernel(P, MutualInformation().phi), Box(0.5, 1.8)
