@@ -66,6 +66,7 @@ KINDS: Mapping[str, Callable[[np.random.Generator], Result[Any]]] = {
     "order-at-the-ends": random_numbers.order_at_the_ends,
     "other-units": random_numbers.other_units,
     "chain-rows": random_numbers.chain_with_float_rows,
+    "average-leakage": random_orders.average_leakage,
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from fuzzing.independent import UndecidedError, Weights, dot, order_level, share
 from fuzzing.random_designs import demand, random_gains
 from fuzzing.random_ratios import random_secret
+from oracles import vulnerability
 from oracles.designs import exact_prior, is_stochastic
 from oracles.finite_orders import (
     largest_gain_between,
@@ -23,7 +24,8 @@ from oracles.finite_orders import (
 
 from pmlopt.core.arrays import FloatArray
 from pmlopt.data.prior import Prior
-from pmlopt.model.privacy import MaximalAlphaLeakage, RenyiPML, Requirement, SibsonLeakage
+from pmlopt.data.secret import Secret
+from pmlopt.model.privacy import MaximalAlphaLeakage, RenyiPML, Requirement, SibsonLeakage, Vulnerability
 from pmlopt.model.uncertainty import Box, ConvexHull, L1Ball, PriorSet
 from pmlopt.model.utility import ExpectedGain
 from pmlopt.programs.designs import design
@@ -82,6 +84,34 @@ def order_of_every_prior(rng: np.random.Generator) -> Result[Any]:
     levels = (order_level(exact_prior(one), rows, alpha, mean=True) for one in priors)
     _hold_levels(result, epsilon, levels)
     _hold_gain(result, gains, lambda: largest_gain_for_every_prior(prior.pmf, gains, alpha, epsilon))
+    return result
+
+
+def average_leakage(rng: np.random.Generator) -> Result[Any]:
+    """A design under average g-leakage of the data or a secret, beside the program of its definition."""
+    about = bool(rng.random() < 0.4)
+    prior, epsilon = _prior(rng), float(rng.choice([0.0, 1e-6, rng.uniform(0, 0.5), 3.0]))
+    joints = [np.diag(prior.pmf)]
+    secret = None
+    if about:
+        laws = rng.dirichlet(np.ones(3 * prior.size), int(rng.integers(1, 3)))
+        secret = Secret(laws.reshape(len(laws), 3, prior.size))
+        prior, joints = secret.prior, list(secret.joint)
+    plain = bool(rng.random() < 0.5)
+    guessed = len(joints[0])
+    gain = np.eye(guessed) if plain else rng.random((int(rng.integers(1, 5)), guessed)) + 1e-3
+    requirement = Vulnerability(None if plain else gain, epsilon, secret)
+    gains = random_gains(rng, prior.size)
+    result = solve(design(prior, requirement, ExpectedGain(gains), gains.shape[1]))
+    demand(
+        vulnerability.leakage(joints, gain, result.mechanism.matrix) <= epsilon + 1e-12,
+        f"average leakage is above {epsilon}",
+    )
+
+    def best() -> tuple[float, float]:
+        return (vulnerability.largest_gain(prior.pmf, joints, gain, epsilon, gains),) * 2
+
+    _hold_gain(result, gains, best)
     return result
 
 
