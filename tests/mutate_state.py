@@ -419,7 +419,8 @@ def make_streams(place: Path) -> None:
     """Make streams of two people, and a crowd of three."""
     stream = Stream(CHAIN, PML(0.4), "hamming")
     many = Streams(stream)
-    for states in ({"ann": "in", "bob": "out"}, {"ann": "in"}, {"bob": "in"}):
+    moves: list[dict[Any, Any]] = [{"ann": "in", "bob": "out"}, {"ann": "in"}, {"bob": "in"}]
+    for states in moves:
         many.release(states, seed=1)
     many.save(place / "streams.json")
     crowd = Crowd(stream, people=3)

@@ -23,6 +23,9 @@ def test_the_tests_that_are_named_exist() -> None:
         assert (ROOT / file).is_file(), file
         if not name:
             continue  # the whole file, or a script with tests of its own
-        tree = ast.parse((ROOT / file).read_text("utf-8"))
-        defined = {node.name for node in tree.body if isinstance(node, ast.FunctionDef | ast.ClassDef)}
-        assert name in defined, f"{file} has no {name}"
+        place: ast.AST = ast.parse((ROOT / file).read_text("utf-8"))
+        for part in name.split("::"):  # a class, and then a test of it
+            nodes = ast.iter_child_nodes(place)
+            defined = {one.name: one for one in nodes if isinstance(one, ast.FunctionDef | ast.ClassDef)}
+            assert part in defined, f"{file} has no {name}"
+            place = defined[part]
