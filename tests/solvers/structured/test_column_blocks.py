@@ -68,7 +68,7 @@ BLOCKS: dict[str, tuple[Block | None, Callable[[FloatArray], float]]] = {
     "threshold": (threshold_block(LAW, 0.15, KEEP), lambda v: least_over_ball(v) - KEEP * v.max()),
     "edge": (edge_block(LOWER, WIDTH, KEEP), lambda v: least_over_box(v) - KEEP * v.max()),
     "hull": (hull_block(LAWS, KEEP), lambda v: float((LAWS @ v).min()) - KEEP * v.max()),
-    "largest": (largest_block(LAW, 2, 1.15), lambda v: LAW @ v / 1.15 - most_kept(v)),
+    "largest": (largest_block(LAW, 2, 1.15), lambda v: float(LAW @ v) / 1.15 - most_kept(v)),
 }  # fmt: skip
 
 
