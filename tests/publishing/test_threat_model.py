@@ -282,7 +282,7 @@ class TestFilesOfOthers:
         ends, wrong = mutate(seed=7, instances=60, kinds=list(KINDS))
         assert not wrong
         assert {"draft resumed", "publication resumed"} <= set(ends)
-        assert all(ends[f"{kind} refused"] for kind in KINDS)
+        assert all(ends[f"{kind} refused"] for kind in KINDS.keys() - {"draft"})
 
 
 class TestReportToSign:

@@ -376,7 +376,8 @@ class TypedSink:
                 written.append(pyarrow.field(column.name, self._type(kind, column.name)))
         self._columns = columns
         self.plain, self._schema = pyarrow.schema(plain), pyarrow.schema(written)
-        self._stream, self._writer = stream, None
+        self._stream = stream
+        self._writer: Any = None  # from the first group of rows on
 
     def _type(self, kind: Any, name: str) -> Any:
         return plain_type(kind, name)
