@@ -406,15 +406,15 @@ class TypedSink:
             for cells, column, field in zip(rows.columns, self._columns, self._schema, strict=True)
         ]  # fmt: skip
         group = pyarrow.RecordBatch.from_arrays(arrays, schema=self._schema)
-        if self._writer is None:
-            self._writer = self._begun(group)
-        self._writer.write_batch(group)
+        writer = self._writer or self._begun(group)
+        self._writer = writer
+        writer.write_batch(group)
 
     def close(self) -> None:
         """Write the footer, of a file without rows too."""
-        if self._writer is None:
-            self._writer = self._begun(self._schema.empty_table())
-        self._writer.close()
+        writer = self._writer or self._begun(self._schema.empty_table())
+        self._writer = writer
+        writer.close()
 
     def abandon(self) -> None:
         """Keep the writer from ending a file that is not whole, as it does when it is forgotten."""
