@@ -144,7 +144,7 @@ def test_a_program_at_a_ratio_is_the_dense_one(closed: bool) -> None:
     program = envelope(p, matrix, 0.3)
     programs, none = RatioPrograms(program, 0.3), np.zeros(4, dtype=bool)
     for ratio in (1.3, 1.8):
-        shut = np.asarray((matrix.T - ratio * (p @ matrix)[:, None] < 0).all(axis=0), dtype=bool)
+        shut = np.asarray((matrix.T - ratio * (p @ matrix)[:, None] < 0).all(axis=0), dtype=np.bool_)
         mass, slope, point, lam = programs.solve(ratio, shut if closed else none, FOREVER)
         assert mass == pytest.approx(most_mass(p, matrix, ratio), abs=1e-9)
         law = program.law
