@@ -52,7 +52,8 @@ def largest_over_laws(
     lower, upper, slack = -math.inf, math.inf, None
     value, gradient, curved = local(law)
     for _ in range(iterations):
-        # concavity: f(q) <= f(p) + <g, q - p>, and the largest <g, q> over laws q is the largest entry of g
+        # concavity: f(q) <= f(p) + <g, q - p>, and the largest
+        # <g, q> over laws q is the largest entry of g
         bound = value + float(gradient.max()) - float(law @ gradient)
         lower = max(lower, value)
         near = bound - value <= tolerance
@@ -61,7 +62,8 @@ def largest_over_laws(
         upper = min(upper, bound)
         if near:
             break
-        # dual feasible with a margin: a slack of 0 at the best letter would put the start on the boundary
+        # dual feasible with a margin: a slack of 0 at the best
+        # letter would put the start on the boundary
         if slack is None:
             slack = gradient.max() - gradient + max(float(np.ptp(gradient)), upper - lower, 1e-300)
         aim = CENTRING * float(law @ slack) / letters

@@ -170,10 +170,8 @@ def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) 
     if len(weights) != len(m.outputs) or (weights < 0).any() or (weights > 1).any():
         raise MechanismError(f"the event must be {len(m.outputs)} numbers in [0, 1], one for each output")
     shares = m.matrix @ weights
-    # written as `not >`, so that NaN is rejected as well
     if not (p.pmf @ shares) > 0:
         raise MechanismError("the event never happens: it holds no output that occurs")
-    # a difference of logarithms: the quotient of rare events could overflow
     return max(0.0, float(np.log(shares.max()) - np.log(p.pmf @ shares)))
 
 

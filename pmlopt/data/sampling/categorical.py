@@ -47,7 +47,8 @@ class RandomBits(ABC):
             >>> 0 <= SystemBits().below(10**30) < 10**30
             True
         """
-        # rejection: fewest bits, so that more than half of the draws are accepted; modulo would be biased
+        # rejection: fewest bits, so that more than half of
+        # the draws are accepted; modulo would be biased
         digits = (bound - 1).bit_length()
         while True:
             drawn = 0
@@ -106,7 +107,6 @@ class KeyedBits(RandomBits):
         state = self._state.copy()
         # a count in the hash: successive calls get fresh bits, and a repetition gets the same ones
         state.update(self._calls.to_bytes(8, "little"))
-        # counted before the bits are returned: no two calls share bits
         self._calls += 1
         return np.frombuffer(state.digest(8 * size), dtype=np.uint64).copy()
 

@@ -231,7 +231,8 @@ class ChoquetSet(PriorSet):
 
         held: cp.Expression = mechanism
         top: cp.Expression = largest
-        # where no letter can be emptied, min(v, t) with t the largest entry is v: no variables are needed
+        # where no letter can be emptied, min(v, t) with t the
+        # largest entry is v: no variables are needed
         if self._cuts:
             top, held = variable("threshold", shape), variable("below_threshold", mechanism.shape)
             constraints |= {"below_column": held <= mechanism, "below_threshold": held <= ones @ top}

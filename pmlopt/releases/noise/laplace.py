@@ -69,7 +69,8 @@ class LaplaceFailure(Failure):
         width = one[2].mass - one[0].mass
         cross = (at_right - at_left - down * width) / (up - down)
         crossed = at_left + up * np.clip(cross, 0.0, width)
-        # concavity: a tangent that falls from the left (or rises to the right) has its maximum at that end
+        # concavity: a tangent that falls from the left (or rises
+        # to the right) has its maximum at that end
         tangents = np.where(up <= 0, at_left, np.where(down >= 0, at_right, crossed))
         # NaN: parallel tangents or an empty cell give no bound here
         return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
