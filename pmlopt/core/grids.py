@@ -108,7 +108,7 @@ class Grid:
         for axis, period in enumerate(self.periods):
             low, high = self.lower[:, axis, None], self.upper[:, axis, None]
             least, most = low.T, high.T
-            # (size, size): of the two differences at most one is positive, and none where intervals overlap
+            # (size, size): at most one of the two differences is positive, none where intervals overlap
             apart = np.maximum(np.maximum(low - most, least - high), 0.0)
             if period is not None:
                 apart = np.minimum(apart, np.maximum(period - np.maximum(high - least, most - low), 0.0))
