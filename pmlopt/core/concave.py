@@ -52,6 +52,8 @@ def largest_over_laws(
     lower, upper, slack = -math.inf, math.inf, None
     value, gradient, curved = local(law)
     for _ in range(iterations):
+        # concavity: f(q) <= f(p) + <g, q - p>, and the largest
+        # <g, q> over laws q is the largest entry of g
         bound = value + float(gradient.max()) - float(law @ gradient)
         lower = max(lower, value)
         near = bound - value <= tolerance
@@ -60,23 +62,30 @@ def largest_over_laws(
         upper = min(upper, bound)
         if near:
             break
+        # dual feasible with a margin: a slack of 0 at the best
+        # letter would put the start on the boundary
         if slack is None:
             slack = gradient.max() - gradient + max(float(np.ptp(gradient)), upper - lower, 1e-300)
         aim = CENTRING * float(law @ slack) / letters
         system = curved + np.diag(slack / law)
         try:
+            # one factorisation for two right sides: the step without the constraint, and its correction
             both = np.linalg.solve(system, np.stack([gradient + aim / law, np.ones(letters)], axis=1))
         except np.linalg.LinAlgError:
             break
+        # a singular system: the bounds found so far hold, and no step from it would be meaningful
         if not (np.isfinite(both).all() and both[:, 1].sum() > 0):
             break
+        # the multiplier of `sum(p) = 1` is chosen so that the step sums to 0
         step = both[:, 0] - both[:, 1] * (both[:, 0].sum() / both[:, 1].sum())
         dual = aim / law - slack - slack / law * step
         length = min(1.0, TO_BOUNDARY * room(law, step))
         barrier = value + aim * float(np.log(law).sum())
+        # near the optimum the barrier rises by less than its rounding: such steps must count as rises
         barrier -= rounding_of(letters, 1.0) * (abs(value) + abs(barrier))
         for _ in range(HALVINGS):
             moved = law + length * step
+            # the step sums to 0 except for rounding, which would accumulate over the iterations
             moved = moved / moved.sum()
             found = local(moved)
             if found[0] + aim * float(np.log(moved).sum()) >= barrier:
@@ -105,6 +114,7 @@ def power_sum(weights: FloatArray, powers: FloatArray, order: float) -> Callable
     """
 
     def local(law: FloatArray) -> Local:
+        # powers that underflow leave a mean of 0, by which the slopes divide
         means = np.maximum(law @ powers, 1e-300)
         terms = weights * means ** (1 / order)
         slopes = terms / means / order

@@ -63,6 +63,7 @@ class Draft:
         """Make an empty draft of a target, under a name that no other process has."""
         name = f"{DRAFT_PREFIX}{compute_key(target.name)}-{owner}-{secrets.token_hex(8)}"
         folder = target.parent / name
+        # fails where the name exists, so that no other process can have prepared the folder
         folder.mkdir(mode=0o700)
         (folder / PART).mkdir()
         return cls(folder, target)
@@ -79,6 +80,7 @@ class Draft:
 
     def seal(self) -> None:
         """State that the content is complete."""
+        # one atomic step: after a kill the content is either incomplete or complete, never in doubt
         self.part.rename(self.whole)
         synchronize(self.folder)
 
@@ -88,6 +90,7 @@ class Draft:
         Raises:
             FileExistsError: something has that name already.
         """
+        # the name first: a kill between the two steps leaves a draft, which is removed later
         publish_new(self.whole, self.target)
         discard(self.folder)
 
@@ -124,6 +127,7 @@ def discard(path: Path) -> None:
 def is_real_folder(path: Path) -> bool:
     """Return whether a path is a folder, and no link to one."""
     try:
+        # lstat: a link to a folder must not lead a removal out of the draft
         return stat.S_ISDIR(path.lstat().st_mode)
     except OSError:
         return False
@@ -132,6 +136,7 @@ def is_real_folder(path: Path) -> bool:
 def is_real_file(path: Path) -> bool:
     """Return whether a path is a regular file, and no link to one."""
     try:
+        # lstat: of a link the target could be replaced after it was checked
         return stat.S_ISREG(path.lstat().st_mode)
     except OSError:
         return False
@@ -140,6 +145,7 @@ def is_real_file(path: Path) -> bool:
 def walk(folder: Path) -> Iterator[Path]:
     """Yield all entries below a folder but its real folders, in the order of their names; follow no link."""
     for place, inside, names in os.walk(folder):
+        # sorted in place: `os.walk` visits the subfolders in the order of this list
         inside.sort()
         linked = [name for name in inside if not is_real_folder(Path(place) / name)]
         yield from (Path(place) / name for name in sorted([*names, *linked]))
@@ -169,6 +175,7 @@ def digest_content(path: Path) -> str | None:
 
 def digest_names(entries: Any) -> str:
     """Return a SHA-256 of pairs of texts, whatever their order."""
+    # names that are no valid UTF-8 come as surrogates, which a strict encoding would reject
     return hashlib.sha256(repr(sorted(entries)).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -192,6 +199,7 @@ def publish_new(source: Path, target: Path) -> None:
         _rename_to_new(source, target)
     else:
         try:
+            # a link fails where the name exists; a rename would replace a file that appeared meanwhile
             os.link(source, target)
         except FileExistsError:
             raise

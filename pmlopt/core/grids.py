@@ -74,6 +74,7 @@ class Grid:
         table = share.reshape([len(edges) - 1 for edges in self.edges])
         axes = range(table.ndim)
         shares = [table.sum(axis=tuple(set(axes) - {axis})) for axis in axes]
+        # equal shares must all be halved, although rounding puts some below their mean
         pieces = [1 + (own >= own.mean() * (1 - 1e-9)) for own in shares]
         return Grid(tuple(map(_divided, self.edges, pieces)), self.periods)
 
@@ -90,7 +91,9 @@ class Grid:
         outside = np.zeros(len(places), dtype=bool)
         found = []
         for values, edges in zip(places.T, self.edges, strict=True):
+            # the negation of both comparisons counts NaN as outside
             outside |= ~((values >= edges[0]) & (values <= edges[-1]))
+            # the lowest edge belongs to the first box, where the search gives -1
             found.append(np.maximum(np.searchsorted(edges, values, side="left") - 1, 0))
         if outside.any():
             first = int(np.argmax(outside))
@@ -105,6 +108,7 @@ class Grid:
         for axis, period in enumerate(self.periods):
             low, high = self.lower[:, axis, None], self.upper[:, axis, None]
             least, most = low.T, high.T
+            # (size, size): at most one of the two differences is positive, none where intervals overlap
             apart = np.maximum(np.maximum(low - most, least - high), 0.0)
             if period is not None:
                 apart = np.minimum(apart, np.maximum(period - np.maximum(high - least, most - low), 0.0))
@@ -119,6 +123,7 @@ class Grid:
             ends = np.maximum(_around(low, period), _around(high, period))
             if period is not None:
                 half = period / 2
+                # an interval that holds the opposite point has its largest distance there, not at an end
                 opposite = ((low <= half) & (half <= high)) | ((low <= -half) & (-half <= high))
                 ends = np.where(opposite, half, ends)
             squares = squares + ends**2

@@ -27,6 +27,7 @@ def raised(holds: Callable[[float], bool], start: float, most: float = math.inf)
         >>> raised(lambda x: False, 1.0, most=1.0)
         1.0
     """
+    # the unit of a number near 0 is so small that doubling would take a thousand steps
     found, step = start, math.ulp(max(start, 1e-16))
     while found < most and not holds(found):
         found, step = found + step, 2 * step
@@ -113,7 +114,9 @@ def halved(holds: Callable[[float], bool], fails: float, found: float, width: fl
         1.414213562
     """
     while found - fails > width * abs(found):
+        # not (fails + found) / 2, of which the sum may overflow
         middle = fails + (found - fails) / 2
+        # neighbouring floats: the middle rounds to an end, and the loop would not end
         if not fails < middle < found:
             break
         fails, found = (fails, middle) if holds(middle) else (middle, found)

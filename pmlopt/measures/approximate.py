@@ -59,6 +59,7 @@ def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
     """
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     p, m = paired(prior, mechanism)
+    # `P[x,y] <= q[y] / p[x]`: no outcome exceeds it, whatever rounding gives
     return 0.0 if level >= p.max_leakage else _slack(m.matrix, p.pmf @ m.matrix, level)
 
 
@@ -137,6 +138,7 @@ def quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) 
     """
     order = np.argsort(-levels, kind="stable")
     above = np.cumsum(law[order])
+    # the masses sum to 1 only up to rounding: the last comparison must succeed
     above[-1] = 1.0
     # up to rounding of the sums, which is a few units in the last place
     if upper:
@@ -218,6 +220,7 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
     shares, masses = np.take_along_axis(columns, order, axis=1), law[order]
     before = np.zeros_like(masses)  # a sum of its own: cumsum less the mass loses digits of rare outcomes
     before[:, 1:] = np.cumsum(masses[:, :-1], axis=1)
+    # (N, M) a fractional knapsack for each letter: whole outcomes, then one in part, then none
     taken = np.clip(share - before, 0.0, masses) / masses
     best = int((shares * taken).sum(axis=1).argmax())
     event = np.zeros(len(m.outputs))
@@ -246,6 +249,7 @@ def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
     )
     p, m = paired(prior, mechanism)
     upper = min(leakage_level(p, m), composed_envelope_bound([maximal_leakage(m)], delta))
+    # both bounds are rounded, and where they agree the lower one may come out above
     return min(lower, upper), upper
 
 
@@ -275,6 +279,7 @@ def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) 
     if low >= most:
         raise PrivacyError(f"the level {low:g} is not below epsilon, {most:g}: there is no room for a slack")
     with np.errstate(over="ignore"):  # inf is 1 or more
+        # `e^epsilon - e^level` cancels where the two levels are near
         return float(probability(delta) * np.exp(low) * np.expm1(most - low) / size)
 
 
@@ -486,6 +491,7 @@ def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
         (0.75, 0.0)
     """
     level = nonnegative(epsilon, "epsilon", PrivacyError)
+    # a loss that equals epsilon must not count as a failure by a rounded logarithm
     most = level + level_rounding(level)
     matrix = as_mechanism(mechanism).matrix
     return max(float(((losses > most) * matrix).sum(axis=1).max()) for _, losses in _against(matrix, matrix))
@@ -508,11 +514,14 @@ def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
     for law, losses in _against(matrix, others):
         order = np.argsort(-losses, axis=1, kind="stable")
         truth, other = np.take_along_axis(matrix, order, axis=1), law[order]
+        # (N, M) probabilities of the events of the first k outcomes, given the letter and under the law
         masses, below = (np.cumsum(part.astype(np.longdouble), axis=1) for part in (truth, other))
+        # an event of more than delta that the other law excludes: no finite level suffices
         if (masses[below == 0] > share).any():
             return math.inf
         over = np.cumsum(truth.astype(np.longdouble) - other, axis=1) - share
         rounding = (matrix.shape[1] + 4) * np.finfo(np.longdouble).eps * (masses + below + share)
+        # only where rounding may decide the sign is the sum repeated with one rounding
         close = np.abs(over) <= rounding
         over += rounding
         for x, last in np.argwhere(close).tolist():  # a sum that is rounded once has the right sign
@@ -521,6 +530,7 @@ def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
         best = max(best, float((over[below > 0] / below[below > 0]).max(initial=-1.0)))
     off = float(np.finfo(float).eps)
     best += 8 * off * abs(best) + (0.0 if others is matrix else (len(matrix) + 4) * off * (1 + best))
+    # best is `e^level - 1`: log1p keeps the digits of levels near 0
     return math.log1p(best) * (1 + 4 * off) if best > 0 else 0.0
 
 
@@ -533,6 +543,7 @@ def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArra
 def _losses(truth: FloatArray, other: FloatArray) -> FloatArray:
     """log(truth / other), without cancellation where both are near."""
     up = log_quotient(np.minimum(truth, other), np.abs(truth - other))
+    # the quotient is formed over the smaller one, for which log_quotient is made
     signed = np.where(truth >= other, up, -up)
     return np.where((truth == 0) & (other == 0), np.nan, signed)
 
@@ -549,6 +560,7 @@ def _law(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray
     """Levels in ascending order with their masses, those that differ by rounding alone made one."""
     order = np.argsort(levels, kind="stable")
     ascending = levels[order]
+    # compared with the first of its group, so that a chain of near levels cannot grow into one
     starts = [0]
     for place in range(1, len(ascending)):
         last = float(ascending[starts[-1]])

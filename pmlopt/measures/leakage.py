@@ -32,6 +32,7 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
     """
     below, gap = np.asarray(low, dtype=float), np.asarray(difference, dtype=float)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        # log1p keeps the digits of a ratio near 1; for a large one the quotient may overflow
         near = np.log1p(gap / below)
         far = np.log(below + gap) - np.log(below)
     return np.where(gap == 0, 0.0, np.where(gap < below, near, far))
@@ -57,14 +58,17 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
         [[1.5], [0.5]]
     """
     least = matrix.min(axis=0)
+    # <above, v> - <below, v> without the constant part of v, which rows of equal sums cancel
     rest = matrix - least
     moved = (above - below) @ rest
     rounding = (matrix.shape[0] + 2) * float(np.finfo(float).eps)
+    # an inner product of N terms errs by about N units in the last place of its size
     moved[np.abs(moved) <= rounding * ((above + below) @ rest)] = 0.0
     up, down = above.sum(axis=1), below.sum(axis=1)
     moved += np.outer(np.where(np.abs(up - down) <= _SAME_SUM * (up + down), 0.0, up - down), least)
     under = below @ matrix
     with np.errstate(divide="ignore", invalid="ignore"):
+        # a ratio is not negative: rounding may take the difference below -1, of which log1p is NaN
         found = np.log1p(np.maximum(moved / under, -1.0))
     found[np.ravel(up == 0)] = -np.inf  # of a row of zeros the difference is -1 but for rounding
     return np.where(under > 0, found, np.where(moved > 0, np.inf, -np.inf))
@@ -121,6 +125,7 @@ def log_sum(terms: FloatArray, axis: int | None = None) -> FloatArray:
         >>> log_sum(np.array([-1000.0, -1000.0])).round(6).tolist()
         [-999.306853]
     """
+    # relative to the largest term nothing overflows, and its own exponential is 1
     peaks = terms.max(axis=axis, keepdims=True)
     return np.asarray(peaks + np.log(np.exp(terms - peaks).sum(axis=axis, keepdims=True)))
 
@@ -136,6 +141,7 @@ def maximal_leakage(mechanism: MechanismLike) -> float:
         4.0
     """
     matrix = as_mechanism(mechanism).matrix
+    # the row sums to 1: what the maxima add to it keeps its digits near a leakage of 0
     return float(np.log1p((matrix.max(axis=0) - matrix[0]).sum()))
 
 
@@ -151,6 +157,7 @@ def ldp_level(mechanism: MechanismLike) -> float:
     """
     known = as_mechanism(mechanism)
     occurring = known.matrix[:, known.support]
+    # the difference, not the quotient, keeps the digits of a level near 0
     lowest = occurring.min(axis=0)
     return float(log_quotient(lowest, occurring.max(axis=0) - lowest).max())
 
@@ -197,10 +204,12 @@ def channel_capacity(
 
     def local(law: FloatArray) -> Local:
         mean = law @ rows
+        # (N,) divergences of the rows from the mean row, with 0 log 0 = 0
         found = (rows * np.log(np.where(rows > 0, rows / mean, 1.0))).sum(axis=1)
         return float(law @ found), found - 1, (rows / mean) @ rows.T
 
     _, lower, upper = largest_over_laws(local, len(rows), tolerance, iterations)
+    # the capacity is not negative, but rounding may put a bound of 0 below it
     return max(lower, 0.0), max(upper, 0.0)
 
 

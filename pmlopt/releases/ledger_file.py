@@ -44,6 +44,7 @@ class Histories:
 
     def groups(self) -> list[IntArray]:
         """The people by history."""
+        # stable: the people of a group stay in ascending order
         order = np.argsort(self.place, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.place[order])) + 1)
 
@@ -57,12 +58,14 @@ class Histories:
 
     def off_rows(self, rows: IntArray, levels: Any) -> Any:
         """How far these levels, or budgets, after some histories may be off by rounding."""
+        # a sum over N letters and a few operations; below 1 the error is absolute
         units = (self.likelihoods.shape[1] + 8) * EPS * np.maximum(1.0, np.abs(levels))
         return units + 2 * self.rounding[rows]
 
     def extended(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> Histories:
         """The histories with one more outcome for some people; off by infinity where it is impossible."""
         outputs, held = matrix.shape[1], self.place[members]
+        # a key for each pair of history and outcome: people with equal pairs share the new row
         pairs, own = _distinct(held * outputs + columns, len(self.likelihoods) * outputs)
         rows, taken = np.divmod(pairs, outputs)
         logs, off = log_steps(matrix)
@@ -72,7 +75,9 @@ class Histories:
             part = slice(start, start + CHUNK)
             sums = self.likelihoods[rows[part]]
             sums += logs[taken[part]]
+            # the largest becomes 0: the level is unchanged, and long histories do not underflow
             peaks = sums.max(axis=1)
+            # an impossible history is -inf everywhere, and -inf - -inf is NaN
             with np.errstate(invalid="ignore"):
                 np.subtract(sums, peaks[:, None], out=grown[part])
             # the sum and its difference from the peak are rounded, each by half a unit in its last place
@@ -122,6 +127,7 @@ def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -
             for x in np.flatnonzero(matrix[:, y]):
                 np.maximum(peaks, np.multiply(by_letter[x], matrix[x, y], out=scratch), out=peaks)
             mass = masses[:, y]
+            # a quotient of masses that lost digits to underflow could understate the level
             rare = mass < SMALLEST_MASS
             np.maximum(best, np.divide(peaks, mass, out=scratch, where=~rare), out=best, where=~rare)
             if rare.any():  # in logarithms up to the end
@@ -188,6 +194,7 @@ class LedgerState:
 
 def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
     """A digest of a release: the mechanism on all letters, and the place of each person's outcome."""
+    # the identity must not depend on the order in which the people are given
     order = np.argsort(members, kind="stable")
     return digest({}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8"))
 
@@ -241,8 +248,10 @@ def _state(
             raise ValueError(
                 f"its {name} are {array.dtype.str} of the shape {array.shape}, not {kind} of {shape}"
             )
+    # exact: peaks are subtracted from themselves; NaN fails the comparison as well
     if not (likelihoods.max(axis=1) == 0).all():
         raise ValueError("the largest of the likelihoods of a history is not 0")
+    # a negative bound would let a level exceed the total; NaN fails both comparisons
     if not ((rounding >= 0) & (rounding < np.inf)).all():
         raise ValueError("a bound on rounding is negative, or no number")
     if not history.size or not ((history >= 0) & (history < count)).all():

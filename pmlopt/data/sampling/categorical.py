@@ -47,11 +47,14 @@ class RandomBits(ABC):
             >>> 0 <= SystemBits().below(10**30) < 10**30
             True
         """
+        # rejection: fewest bits, so that more than half of
+        # the draws are accepted; modulo would be biased
         digits = (bound - 1).bit_length()
         while True:
             drawn = 0
             for word in self.words(-(-digits // 64)).tolist():
                 drawn = drawn << 64 | word
+            # the surplus bits of the last word are dropped
             drawn >>= -digits % 64
             if drawn < bound:
                 return drawn
@@ -62,6 +65,7 @@ class RandomBits(ABC):
         digits = np.frexp((bounds - np.uint64(1)).astype(np.float64))[1].astype(np.uint64)
         shifts = np.uint64(64) - np.maximum(digits, np.uint64(1))
         drawn = self.words(len(bounds)) >> shifts
+        # only the rejected places are drawn again: accepted draws stay uniform and independent
         late = np.flatnonzero(drawn >= bounds)
         while late.size:
             drawn[late] = self.words(late.size) >> shifts[late]
@@ -101,6 +105,7 @@ class KeyedBits(RandomBits):
     def words(self, size: int) -> Words:
         """(size,) words of 64 bits."""
         state = self._state.copy()
+        # a count in the hash: successive calls get fresh bits, and a repetition gets the same ones
         state.update(self._calls.to_bytes(8, "little"))
         self._calls += 1
         return np.frombuffer(state.digest(8 * size), dtype=np.uint64).copy()
@@ -166,8 +171,10 @@ def exponential_coins(exponents: FloatArray, exact: Callable[[int], Fraction], b
         array([ True,  True,  True])
     """
     words = bits.words(len(exponents))
+    # 53 bits fit a float exactly: the product is not rounded
     uniform = (words >> np.uint64(11)) * 2.0**-53
     heads = np.exp(-exponents)
+    # outside of this margin no later bit and no error of exp can change the comparison
     slack = _MARGIN * (1 + exponents) * heads + _LAST_BIT
     decided = np.asarray(uniform < heads)
     for place in np.flatnonzero(np.abs(uniform - heads) <= slack).tolist():
@@ -186,6 +193,7 @@ def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
     digits = 64
     while True:
         low, high = _bounds(exponent, digits)
+        # the number is in [word, word + 1) / 2^digits: decided once that interval is on one side
         if (word + 1) <= low * 2**digits:
             return True
         if word >= high * 2**digits:

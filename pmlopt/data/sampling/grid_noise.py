@@ -53,6 +53,7 @@ def laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -> Flo
         >>> laplace_noise(2.0, 1.0, 4, random_bits(1)) % 1
         array([0., 0., 0., 0.])
     """
+    # a float is a rational: the scale in steps is exact
     ratio = Fraction(scale) / Fraction(step)
     return _times(_whole_laplace(ratio.numerator, ratio.denominator, size, bits), step)
 
@@ -65,6 +66,7 @@ def gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) -> Fl
 
     Source: [canonne2020discrete, Algorithm 3].
     """
+    # a float is a rational: the scale in steps is exact
     ratio = Fraction(sigma) / Fraction(step)
     square, scale = ratio * ratio, math.floor(ratio) + 1
     near, shift = float(ratio), float(square / scale)
@@ -86,6 +88,7 @@ def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> Whole:
         sizes = _geometric(top, count, bits)
         sizes = (sizes if bottom < _LARGEST else sizes.astype(object)) // bottom
         negative = bits.words(count) >> np.uint64(63) == 1
+        # with both signs kept, zero would have twice its probability
         kept = ~(negative & (sizes == 0))  # zero has one sign
         return np.where(negative, -sizes, sizes)[kept]
 
@@ -96,6 +99,7 @@ def _geometric(top: int, size: int, bits: RandomBits) -> Whole:
     """(size,) whole numbers k >= 0 with probability proportional to `e^(-k / top)`."""
     remainders: Any = _remainders(top, size, bits)
     quotients: Any = _quotients(size, bits)
+    # 64-bit integers would wrap around without a warning
     if top * (int(quotients.max(initial=0)) + 1) >= 2**63:
         remainders, quotients = remainders.astype(object), quotients.astype(object)
     return np.asarray(remainders + top * quotients)

@@ -60,8 +60,11 @@ class LowerProbability:
         """(N, M) the lower probabilities of the first k letters of each order, for k = 1, ..., N."""
         nu = np.maximum(np.cumsum(self.lower[order], axis=0) - self.shift, 0 * self.total)
         if self.upper is not None:
+            # the sum of `upper` over the letters from each place
+            # on: the complement of the first k is one later
             after = np.cumsum(self.upper[order][::-1], axis=0)[::-1]
             nu[:-1] = np.maximum(nu[:-1], self.total - after[1:])
+        # set, not summed: the masses of the worst prior then sum to the total exactly
         nu[-1] = self.total
         return nu
 
@@ -130,7 +133,9 @@ class ChoquetSet(PriorSet):
         return np.asarray(least / total)
 
     def least_sum(self, matrix: Any) -> tuple[Any, Any]:
+        # integer matrices come from exact verification, where a float would round
         nu = self.integers if matrix.dtype == object else self.floats
+        # Choquet integral: the worst prior of a column depends only on the order of its entries
         order = np.argsort(-matrix, axis=0, kind="stable")
         masses = np.diff(nu.of_first(order), axis=0, prepend=0 * nu.total)
         return (masses * np.take_along_axis(matrix, order, axis=0)).sum(axis=0), nu.total
@@ -138,6 +143,7 @@ class ChoquetSet(PriorSet):
     def worst_prior(self, column: FloatArray) -> FloatArray:
         order = np.argsort(-column, kind="stable")
         worst = np.empty(len(column))
+        # an extreme point of the set, by 2-monotonicity: the least mass on each set of first letters
         worst[order] = np.diff(self.floats.of_first(order[:, None])[:, 0], prepend=0.0)
         return np.asarray(worst / self.floats.total)
 
@@ -148,6 +154,7 @@ class ChoquetSet(PriorSet):
         missing = np.maximum(lower - q, 0)
         if missing.sum() > shift:
             q = q + (1 - shift / missing.sum()) * missing
+        # capped after it was raised: lower <= upper, so that this does not undo the raise
         q = np.minimum(q, upper)
         for surplus in (np.maximum(q - lower, 0), None):  # what is above `lower` goes first
             if q.sum() > 1:
@@ -176,6 +183,7 @@ class ChoquetSet(PriorSet):
         nu, n = self.floats, self.size
         lower, shift, eye = nu.lower / nu.total, float(nu.shift / nu.total), np.eye(n)
         taken = eye[lower > 0] if shift > 0 else eye[:0]
+        # other letters cannot be emptied: the bound on the total taken implies theirs
         poor = np.flatnonzero(taken @ lower < shift)
         k = len(taken)
         one, balance = np.zeros((1, 1 + k + n)), np.ones((1, 1 + k + n))
@@ -223,6 +231,8 @@ class ChoquetSet(PriorSet):
 
         held: cp.Expression = mechanism
         top: cp.Expression = largest
+        # where no letter can be emptied, min(v, t) with t the
+        # largest entry is v: no variables are needed
         if self._cuts:
             top, held = variable("threshold", shape), variable("below_threshold", mechanism.shape)
             constraints |= {"below_column": held <= mechanism, "below_threshold": held <= ones @ top}
@@ -232,6 +242,7 @@ class ChoquetSet(PriorSet):
         if rest > 0:
             edge = variable("edge", shape)
             value = value + rest * edge
+            # without upper bounds one letter can take all the rest, so that the edge is the least entry
             if width is None:
                 constraints["edge"] = ones @ edge <= mechanism
             else:
@@ -267,6 +278,7 @@ class ChoquetSet(PriorSet):
         return largest_gain(self.pieces, p, gains, keep)
 
     def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
+        # two values or a constant column are optimal in closed form: no multiplier is used
         if self.vacuous or keep >= 1:
             return np.zeros((1, gains.shape[1]))
         return best_thetas(self.pieces, p, gains, keep)
@@ -281,6 +293,7 @@ class ChoquetSet(PriorSet):
         """The least total of `(a + theta Q)^+` over Q, as the largest of these pieces."""
         nu, n = self.floats, self.size
         lower, shift = nu.lower / nu.total, nu.shift / nu.total
+        # nu is never negative: where `lower - shift` is, this piece is larger
         nothing = [Piece(np.zeros(n), 0.0)] if shift > 0 else []
         upper = None if nu.upper is None else nu.upper / nu.total
         return Piece(lower, float(lower.sum()) - shift), *nothing, Piece(upper, 1.0)
@@ -289,6 +302,7 @@ class ChoquetSet(PriorSet):
         nu = self.floats
         low, high = nu.of(inner) / nu.total, nu.of(inner | outer) / nu.total
         with np.errstate(divide="ignore", invalid="ignore"):
+            # the share of the mass of `outer` by which the probability reaches keep
             share = (keep - low) / (high - low)
         return np.where(high >= keep, share, np.nan)
 
@@ -297,6 +311,7 @@ def _at_mass(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatA
     """(1, M) the entries at which weights have filled a mass, ascending (sign 1) or descending (-1)."""
     order = np.argsort(sign * matrix, axis=0, kind="stable")
     filled = np.cumsum(weights[order], axis=0)
+    # rounding may leave the total weight below the mass: the last entry is the edge then
     last = np.minimum((filled < mass).sum(axis=0, keepdims=True), len(matrix) - 1)
     return np.asarray(np.take_along_axis(np.take_along_axis(matrix, order, axis=0), last, axis=0))
 
@@ -364,6 +379,7 @@ class Box(ChoquetSet):
         counts = np.array(cells.counts, dtype=float)
         sides = ((self.lower, "the lower bounds are"), (self.upper, "the upper bounds are"))
         ends = [counts * self.by_orbit(cells, bounds.tolist(), what) for bounds, what in sides]
+        # outwards: a larger set of priors only strengthens the guarantee
         return Box(ends[0] * (1 - _OUTWARDS), np.minimum(ends[1] * (1 + _OUTWARDS), 1.0), self.delta)
 
     @property
@@ -387,6 +403,7 @@ class Box(ChoquetSet):
     def integers(self) -> LowerProbability:
         bounds, denominator = common_integers([*self.lower, *self.upper])
         lower, upper = np.array(bounds, dtype=object).reshape(2, -1)
+        # lower bounds within the tolerance may sum to more than 1: the set must not be empty
         total = max(denominator, int(lower.sum()))
         if not self._bounded:
             return LowerProbability(lower, 0, None, total)
@@ -448,8 +465,10 @@ class MinimumMass(Box):
         if self.size != cells.letters_in_all:
             raise PrivacyError(f"{self!r} is on {self.size} letters, and the prior on {cells.letters_in_all}")
         if self.mass == 0:
+            # a bound of 0 needs no rounding, and the set of all priors has a closed form
             return AllPriors(cells.size)
         least = np.array([self.mass * count for count in cells.counts])
+        # rounded down: a larger set of priors only strengthens the guarantee
         return Box(least * (1 - _OUTWARDS), np.ones(cells.size))
 
     @property

@@ -47,9 +47,11 @@ def binomial_intervals(
     """
     k, rest = successes, failures
     draws = k + rest
+    # bisection is of logarithms: an upper end for no successes cannot start at 0
     shares, start = k / draws, np.maximum(k, 0.5) / draws
     lower = _moved(shares, np.full(len(k), -750.0), lambda end: special.betainc(k, rest + 1, end) <= tail)
     upper = _moved(start, 1 - np.log(start), lambda end: special.betaincc(k + 1, rest, end) <= tail)
+    # a wider interval holds the true probability at least as often
     return lower * (1 - OUTWARD), np.minimum(upper * (1 + OUTWARD), 1.0)
 
 

@@ -37,8 +37,10 @@ class Piece:
         values = costs.sum(axis=0) + theta * rate
         if self.weights is None:
             return values, np.full(len(theta), rate)
+        # (N, M): a theta for each column of costs
         inner = costs + self.weights[:, None] * theta
         negative = inner < 0
+        # z^+ = z + z^-: the sum of z is in `values`, and a negative z is taken off
         return values - np.where(negative, inner, 0.0).sum(axis=0), rate - self.weights @ negative
 
 
@@ -62,13 +64,16 @@ def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep
         >>> round(largest_gain(uniform, np.full(4, 0.25), np.array([[4.0], [2.0], [1.0], [0.0]]), 0.5), 9)
         3.0
     """
+    # the constant v collects the mean, and no law more than the maximum: they enclose tau
     means, tops = p @ gains, gains.max(axis=0)
+    # keep = 1 makes v constant, so that every column collects its mean
     if keep >= 1:
         return float(means.max())
 
     def excess(tau: float, columns: NDArray[np.intp]) -> FloatArray:
         costs = p[:, None] * (gains[:, columns] - tau)
         value, theta = _least(pieces, costs, keep)
+        # raised by its rounding, so that a tau at which it is not positive is a proof
         return value + _rounding(costs, theta)
 
     return _largest_root(excess, np.arange(gains.shape[1]), float(means.max()), float(tops.max()))
@@ -120,6 +125,7 @@ def gain_at(
     """
     if keep >= 1:
         return float((p @ gains).max())
+    # weak duality needs theta >= 0 and nothing more of it
     multipliers = np.maximum(theta[0], 0.0)
 
     def excess(tau: FloatArray) -> FloatArray:
@@ -136,6 +142,7 @@ def gain_at_mixtures(
     """The tau that (K, M) multipliers of the (K, N) laws prove; the twin of `gain_at` for a convex hull."""
     if keep >= 1:
         return float((p @ gains).max())
+    # weak duality needs theta >= 0 and nothing more of it
     excess = _excess(np.maximum(theta, 0.0), laws, p, gains, keep)
     return float(_root(excess, p @ gains, gains.max(axis=0)).max())
 
@@ -166,7 +173,9 @@ def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatAr
     They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual
     path from a point inside, for all columns at once, with a step length for each. The v (N, M) come too.
     """
+    # in units of the largest cost; a column of zeros must not divide by 0
     units = np.abs(costs).max(axis=0) + np.finfo(float).tiny
+    # strictly inside: the entries are equal, so every law has a mean between keep and 1
     v, rest = np.full(costs.shape, (1 + keep) / 2), np.full(costs.shape, (1 - keep) / 2)
     theta = np.ones((len(laws), len(units)))
     spare = (1 - keep) / 2 * theta
@@ -178,12 +187,14 @@ def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatAr
         if not able.any():
             break
         target = _CENTRALITY * gap / (2 * len(v) + len(laws))
+        # the bounds 0 <= v <= 1 are eliminated: a system with a row for each law is left
         psi = 1 / (low / v + high / rest)
         push = psi * (target / v - target / rest + high - low)
         system = np.einsum("ix,jx,xy->ijy", laws, laws, psi, optimize=True)
         system[np.diag_indices(len(laws))] += spare / theta
         with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
             dtheta = solved(cholesky(system), target / theta - spare - laws @ push)
+        # a column that converged or has a singular system stays where it is, the others go on
         able = np.isfinite(dtheta).all(axis=0) & (gap > _LEAST_GAP)
         dtheta, push = np.where(able, dtheta, 0.0), np.where(able, push, 0.0)
         dv = push + psi * (laws.T @ dtheta)
@@ -195,6 +206,7 @@ def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatAr
             (high, (target + high * dv) / rest - high),
             (theta, dtheta),
         )
+        # the largest relative decrease among all variables of a column bounds its step length
         shortest = np.min([(step / at).min(axis=0) for at, step in steps], axis=0)
         length = -_BOUNDARY_FRACTION / np.minimum(shortest, -_BOUNDARY_FRACTION) * able
         v, rest, spare, low, high, theta = (at + length * step for at, step in steps)
@@ -234,6 +246,7 @@ def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: F
     1e-15, or where nothing moves.
     """
     at_low, at_high = function(low), function(high)
+    # the function decreases: not positive at the left end means that the zero is not further right
     high = np.where(at_low <= 0, low, high)
     side = np.zeros(len(low))
     size = np.abs(low) + np.abs(high)
@@ -243,14 +256,17 @@ def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: F
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             middle = low + (high - low) * at_low / (at_low - at_high)
+        # rounding may put the secant's zero outside the interval: it is halved there instead
         middle = np.where(open_ & (middle > low) & (middle < high), middle, (low + high) / 2)
         value = function(middle)
         above = value > 0
+        # an end kept twice in a row would stay for long: half its value moves the secant towards it
         at_high = np.where(open_ & above & (side > 0), at_high / 2, at_high)
         at_low = np.where(open_ & ~above & (side < 0), at_low / 2, at_low)
         low, at_low = np.where(open_ & above, middle, low), np.where(open_ & above, value, at_low)
         high, at_high = np.where(open_ & ~above, middle, high), np.where(open_ & ~above, value, at_high)
         side = np.where(above, 1.0, -1.0)
+    # the right end, where the function is not positive: a valid bound however the search ended
     return high
 
 
@@ -261,9 +277,12 @@ def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[Flo
         values, slopes = zip(*(piece.at(costs, theta, keep) for piece in pieces), strict=True)
         stacked, rates = np.array(values), np.array(slopes)
         largest = stacked.max(axis=0)
+        # where pieces tie, the largest slope is the right-hand derivative of their maximum
         return largest, np.where(stacked >= largest, rates, -np.inf).max(axis=0)
 
     left = np.zeros(costs.shape[1])
+    # Q sums to one: `sum_x (a + theta Q)^+ >= sum_x a + theta`, which less theta keep is, from here on,
+    # at least the value at theta = 0: by convexity a minimum is not further right
     right = np.maximum(-costs, 0.0).sum(axis=0) / (1 - keep) * (1 + 1e-9)
     return lowest_between(at, left, right, np.abs(costs).sum(axis=0))
 
@@ -290,6 +309,7 @@ def lowest_between(
     for _ in range(_MAX_ITERATIONS):
         with np.errstate(divide="ignore", invalid="ignore"):
             theta = (f_left - f_right + d_right * right - d_left * left) / (d_right - d_left)
+            # convexity: the crossing of the tangents is below the function between both ends
             promised = f_left + d_left * (theta - left)
         open_ = (d_left < 0) & (d_right > 0) & (theta > left) & (theta < right)
         open_ &= lowest - promised > 1e-16 * size
@@ -328,6 +348,7 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
     falling = np.negative(values.T, order="C")  # sorting goes along memory, and any order of equals will do
     order = np.argsort(falling, axis=1)
     filled = np.cumsum(weights[order], axis=1)
+    # the weights may sum to less than a mass of 1 by rounding: then the last letter is the edge
     last = np.minimum((filled < mass).sum(axis=1), len(weights) - 1)[:, None]
     edge = -np.take_along_axis(falling, np.take_along_axis(order, last, axis=1), axis=1)[:, 0]
     rounding = 8 * (len(weights) + 2) * float(np.finfo(float).eps) * np.abs(edge)
@@ -354,4 +375,5 @@ def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
     worth = weights * np.take_along_axis(gains, order, axis=0)
     mass = keep + (1 - keep) * np.cumsum(weights, axis=0)
     total = keep * worth.sum(axis=0) + (1 - keep) * np.cumsum(worth, axis=0)
+    # the mean is the case of k = N: taken directly, it has no rounding of the cumulative sums
     return max(float((total / mass).max()), float((p @ gains).max()))

@@ -39,7 +39,9 @@ class LaplaceFailure(Failure):
     def limit(self) -> float:
         """p*, rounded up: from there on no outcome on the letter's side leaks more than epsilon."""
         drop = math.exp(-2 / self.scale)
+        # expm1: for large scales both exponents are near 0, where 1 - e^x cancels
         limit = self.down[0] * -math.expm1(self.epsilon - 2 / self.scale) / -math.expm1(-2 / self.scale)
+        # rounded up, where F is larger; the least positive float, for a limit that underflowed
         return limit * (1 + 1e-14) + 5e-324 if drop < self.down[0] else 0.0
 
     def edges(self, low: float, high: float) -> FloatArray:
@@ -48,6 +50,7 @@ class LaplaceFailure(Failure):
         return np.unique(np.clip(found, low, high)) if low < high else np.array([low, high])
 
     def tails(self, threshold: Decimal) -> tuple[float, float]:
+        # past the largest log-ratio 2/b no outcome leaks more, and F jumps to 0: compared in decimals
         if precision(self.epsilon).multiply(threshold, Decimal(self.scale)) >= 2:
             return 0.0, 0.0
         half, unit = float(threshold) / 2, 1 / self.scale
@@ -66,7 +69,10 @@ class LaplaceFailure(Failure):
         width = one[2].mass - one[0].mass
         cross = (at_right - at_left - down * width) / (up - down)
         crossed = at_left + up * np.clip(cross, 0.0, width)
+        # concavity: a tangent that falls from the left (or rises
+        # to the right) has its maximum at that end
         tangents = np.where(up <= 0, at_left, np.where(down >= 0, at_right, crossed))
+        # NaN: parallel tangents or an empty cell give no bound here
         return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
 
     def _formula(self, at: Letters, least: Letters) -> FloatArray:
@@ -107,6 +113,7 @@ def laplace_level(scale: float, least: float) -> float:
         1.5
     """
     size, share = check_scale(scale), within(least, "[0, 1]", "the least probability", PrivacyError)
+    # 2/b would divide by 0: without noise the outcome reveals the letter, at most -log a
     if size == 0:
         return -math.log(share) if share else math.inf
     return level_of_ratio(share, 2 / size)
@@ -142,6 +149,7 @@ def laplace_scale(epsilon: float, least: float) -> float:
         raise PrivacyError(
             f"epsilon is {level:g}: it takes a scale above {_LARGEST_SCALE:g}: give a larger one"
         )
+    # the closed form is rounded: the level is checked at the scale that is returned
     return smallest_holding(lambda size: laplace_level(size, share) <= level, scale) if scale else scale
 
 
