@@ -32,7 +32,7 @@ def release(
     keep_order: bool = False,
     seed: int | None = None,
 ) -> Any:
-    """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
+    """Return the data frame whose columns are released by mechanisms, each row drawn independently.
 
     The rows have a uniformly random order over all partitions, and the frame holds their cells and nothing
     else: categories become values. The draws and the order are a function of a key that this call makes and
@@ -75,7 +75,8 @@ def release(
 
 
 def _drawn(part: Any, kernel: BatchRelease, number: int, order: str | None) -> Any:
-    """A partition of pandas, released; with a column of random words, by which its rows will be ordered.
+    """Return a partition of pandas, released, with a column of random words by which its rows will be
+    ordered.
 
     A word chooses the partition of its row, and its place there. Words do not depend on rows, so every order
     is equally likely as long as no two are equal, which among n rows happens with a probability below `n^2 /
@@ -106,7 +107,7 @@ def _drawn(part: Any, kernel: BatchRelease, number: int, order: str | None) -> A
 
 
 def _cells(column: Any) -> Any:
-    """A column with its cells and nothing else: no category that no cell has, and no value below a null."""
+    """Return a column with its cells only: no category that no cell has, and no value below a null."""
     kind = column.dtype
     if isinstance(kind, pandas.CategoricalDtype):
         values = kind.categories.dtype
@@ -119,7 +120,7 @@ def _cells(column: Any) -> Any:
 
 
 def _sorted_by(part: Any, name: str) -> Any:
-    """The rows of a partition sorted by a column, without it and without an index."""
+    """Return the rows of a partition sorted by a column, without it and without an index."""
     return part.sort_values(name).drop(columns=name).reset_index(drop=True)
 
 

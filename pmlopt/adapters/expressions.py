@@ -21,7 +21,7 @@ except ImportError:
 
 @pl.api.register_expr_namespace("pmlopt")
 class Expressions:
-    """What pmlopt does to a column of a Polars frame.
+    """The namespace of Polars expressions for columns of a frame.
 
     Examples:
         >>> import polars as pl
@@ -36,7 +36,7 @@ class Expressions:
         self._column = column
 
     def release(self, mechanism: Mechanism, seed: int | None = None) -> Any:
-        """The expression of one random output for each value, drawn independently from its row.
+        """Return the expression of one random output for each value, drawn independently for each row.
 
         An expression that is used twice draws twice, in lazy frames too. Each row of a constant column, such
         as one that a literal or the name of a Hive folder made, has its own draw.

@@ -27,7 +27,8 @@ STEPS = 64
 
 
 def ldp_measurement(mechanism: MechanismLike) -> Any:
-    """The mechanism as an OpenDP measurement on one value, epsilon-differentially private with its LDP level.
+    """Return the mechanism as an OpenDP measurement on one value, epsilon-differentially private with its LDP
+    level.
 
     The caller enables the features "contrib" and "honest-but-curious" of OpenDP: the function is Python.
 
@@ -56,7 +57,8 @@ def ldp_measurement(mechanism: MechanismLike) -> Any:
 
 
 def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
-    """The mechanism as an OpenDP measurement whose divergence is pointwise maximal leakage under a prior.
+    """Return the mechanism as an OpenDP measurement whose divergence is pointwise maximal leakage under a
+    prior.
 
     Args:
         prior: N letters.
@@ -78,7 +80,7 @@ def pml_measurement(prior: PriorLike, mechanism: MechanismLike) -> Any:
 
 
 def _proved(prior: Prior, mechanism: Any, level: float, requirement: type[Requirement]) -> float:
-    """The least float from the level on that is proved in integers."""
+    """Find the least float from the level on that is proved in integers."""
     if not rows_are_exact(mechanism.matrix):
         raise MechanismError(
             "the rows do not sum to exactly one on multiples of 2^-53, so that no level is proved of its "

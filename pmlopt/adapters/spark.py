@@ -24,7 +24,7 @@ def release(
     keep_order: bool = False,
     seed: int | None = None,
 ) -> Any:
-    """The data frame in which columns are what mechanisms release of them, each row drawn by itself.
+    """Return the data frame whose columns are released by mechanisms, each row drawn independently.
 
     The rows have a random order over all partitions: they are sorted by random words of 64 bits, so that
         every
@@ -69,7 +69,7 @@ def release(
 
 
 def column(mechanism: MechanismLike, seed: int | None = None) -> Any:
-    """A function of columns that draws one random output for each row, as `release` does.
+    """Return a function of columns that draws one random output for each row, as `release` does.
 
     `frame.select(column(mechanism)("education"))`. Used twice on one column it gives one draw twice.
 
@@ -99,7 +99,7 @@ def column(mechanism: MechanismLike, seed: int | None = None) -> Any:
 
 
 def _types() -> Any:
-    """What turns types of Arrow into those of Spark and back."""
+    """Return the functions that turn types of Arrow into those of Spark and back."""
     try:
         from pyspark.sql.pandas import types
     except ImportError:
@@ -108,7 +108,7 @@ def _types() -> Any:
 
 
 def _partition() -> int:
-    """The number of the partition that this task works on."""
+    """Return the number of the partition that this task works on."""
     from pyspark import TaskContext
 
     task = TaskContext.get()

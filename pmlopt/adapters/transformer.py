@@ -191,7 +191,7 @@ def _numeric(values: NDArray[Any]) -> bool:
 
 
 def _law(values: NDArray[Any], most: int) -> Prior:
-    """The counts of the values; of the middles of bins, where numbers are too many."""
+    """Count the values, or the middles of bins where numbers are too many."""
     letters, counts = np.unique(values, return_counts=True)
     if len(letters) > most and _numeric(values):
         edges = np.quantile(values, np.linspace(0, 1, most + 1)[1:-1])
@@ -212,14 +212,14 @@ def _middle(values: NDArray[Any]) -> Any:
 
 
 def _nearest(mechanism: Mechanism, values: NDArray[Any]) -> list[Any]:
-    """The letter of each value: itself, or the nearest number."""
+    """Return the letter of each value: itself, or the nearest number."""
     letters = _exact_array(mechanism.inputs)
     found = _to_nearest(letters, values) if _numeric(values) and _numeric(letters) else values
     return list(found.tolist())
 
 
 def _to_nearest(letters: NDArray[Any], values: NDArray[Any]) -> NDArray[Any]:
-    """For each value the nearest of some letters, which ascend; the lower one of two."""
+    """Return for each value the nearest of some letters, which ascend; the lower one of two."""
     whole = letters.dtype.kind in "iu" and values.dtype.kind in "iu"
     if whole:  # differences are of more bits, and types of other signs would become floats
         far = max(abs(int(end)) for side in (letters, values) for end in (side.min(), side.max())) >= 2**62

@@ -65,7 +65,7 @@ class Account:
     def keeps(
         self, table: Table, releases: Sequence[ColumnRelease], output: Path, dropping: bool
     ) -> Iterator[tuple[Path, Drawn | None]]:
-        """Where a release is written, and what to tell of the draws; it is published when the block ends.
+        """Yield where a release is written and how draws are recorded; publish it when the block ends.
 
         The lock on the output is taken first, and that on the ledger second. The draws are written to a
         draft. Then the ledger checks the total and holds the release, and the draft gets its name;
@@ -214,7 +214,7 @@ def apply(
 
 
 def _about(taken: Sequence[tuple[Path, tuple[str, ...]]], held: Sequence[Any]) -> dict[str, Any]:
-    """What the summary of a folder says of its mechanisms: the files, and what they prove."""
+    """Return what the summary of a folder states about its mechanisms: the files, and what they prove."""
     from pmlopt import __version__
 
     def claims(one: Any) -> dict[str, Any]:
@@ -338,7 +338,7 @@ def histogram(
 
 
 def _public(public_classes: bool) -> str:
-    """Name the set of classes that the promise takes for public."""
+    """Return the set of classes that the promise takes for public."""
     return "set of classes that occur" if public_classes else "classes given"
 
 

@@ -39,7 +39,7 @@ MOST_WORKERS = 256
 
 @dataclass(frozen=True)
 class Workers:
-    """What works side by side; what it makes does not depend on it."""
+    """What runs in parallel; results do not depend on it."""
 
     workers: Annotated[int, Opt(
         "Processes that work side by side, at most 256.", type=click.IntRange(1, MOST_WORKERS)
@@ -49,7 +49,9 @@ class Workers:
     )] = None  # fmt: skip
 
     def executor(self) -> AbstractContextManager[Executor | None]:
-        """What runs the tasks; None for this process. An interrupt ends processes at once.
+        """Return what runs the tasks; None for this process. An interrupt ends processes at once.
+
+        An interrupt ends processes at once.
 
         Raises:
             InputError: both were asked for, or no scheduler answers at the address.
@@ -79,7 +81,7 @@ def _client(address: str) -> Iterator[Executor]:
 
 @contextmanager
 def _processes(number: int) -> Iterator[Executor]:
-    """A pool of processes, each of which starts a Python of its own."""
+    """Yield a pool of processes, each of which starts a Python of its own."""
     from concurrent.futures import ProcessPoolExecutor
     from multiprocessing import active_children, get_context
 
@@ -122,40 +124,42 @@ Seed: TypeAlias = Annotated[
 
 @dataclass(frozen=True)
 class DataOptions:
-    """How a CSV file of data is written; None where that shall be found."""
+    """How a CSV file of data is written; None where that is to be detected."""
 
     delimiter: Delimiter = None
     encoding: Encoding = None
 
     @property
     def form(self) -> CsvForm:
-        """The delimiter and the encoding."""
+        """Return the delimiter and the encoding."""
         from pmlopt.data.tables import CsvForm
 
         return CsvForm(self.delimiter, self.encoding)
 
     def open(self, path: Path) -> Table:
-        """The table of a data file."""
+        """Open the table of a data file."""
         from pmlopt.data.tables import open_table
 
         return open_table(path, self.form)
 
     def counts(self, path: Path, columns: Sequence[str], missing: Missing = "refuse") -> dict[Label, int]:
-        """How often each value of a column of a data file occurs, or each tuple of values of several."""
+        """Count how often each value of a column of a data file occurs, or each tuple of values of
+        several.
+        """
         found = self.tuple_counts(path, columns, missing)
         return {(label if len(columns) > 1 else label[0]): count for label, count in found.items()}
 
     def tuple_counts(
         self, path: Path, columns: Sequence[str], missing: Missing = "refuse"
     ) -> dict[tuple[Label, ...], int]:
-        """How often each tuple of values occurs in some columns of a data file."""
+        """Count how often each tuple of values occurs in some columns of a data file."""
         from pmlopt.data.tables.counting import tally
 
         with self.open(path) as table:
             return tally(table, columns, missing)
 
     def texts(self, path: Path, columns: Sequence[str]) -> list[list[str]]:
-        """The cells of some columns of a data file as text, an empty one where one is missing."""
+        """Read the cells of some columns of a data file as text, an empty one where one is missing."""
         from pmlopt.data.tables.reading import texts_in
 
         with self.open(path) as table:
@@ -170,7 +174,7 @@ class ColumnOptions(DataOptions):
     missing: MissingCells = "refuse"
 
     def law_in(self, path: Path) -> Prior:
-        """The prior of a table of letters, or of columns of a data file."""
+        """Read the prior of a table of letters, or of columns of a data file."""
         if not self.columns:
             return read_prior(path)
         from pmlopt.data.prior import Prior
@@ -178,7 +182,7 @@ class ColumnOptions(DataOptions):
         return Prior.from_counts(self.counts(path, self.columns, self.missing))
 
     def sample_in(self, path: Path) -> Prior:
-        """The same, with its sample size."""
+        """Read the prior with its sample size."""
         return self.law_in(path) if self.columns else read_counts(path)
 
 
@@ -223,7 +227,7 @@ def count_command(
 
 @contextmanager
 def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
-    """A line on a terminal with rows, rows a second and the time that is left; a function that adds rows."""
+    """Show rows, rows a second and remaining time on a terminal, and yield a function that adds rows."""
     if (console := terminal()) is None:
         yield lambda rows: None
         return
@@ -248,7 +252,7 @@ def row_progress(table: Table) -> Iterator[Callable[[int], None]]:
 
 
 def warn_of_seed(seed: int | None) -> None:
-    """Say that a seed is for tests."""
+    """Print that a seed is for tests."""
     if seed is not None:
         say(
             "warning: with --seed whoever knows or guesses the seed knows the draws: for tests only", err=True
@@ -256,7 +260,7 @@ def warn_of_seed(seed: int | None) -> None:
 
 
 def warn_of_order(keep_order: bool) -> None:
-    """Say what rows reveal that keep the order of the data."""
+    """Print what rows reveal that keep the order of the data."""
     if keep_order:
         say(
             "warning: with --keep-order the rows keep the order of the data, and may reveal what these are "
@@ -267,7 +271,7 @@ def warn_of_order(keep_order: bool) -> None:
 
 @dataclass(frozen=True)
 class Beside:
-    """Which of the other columns of a data file stay, in clear, beside what is released."""
+    """Which of the other columns of a data file stay, in clear, in what is released."""
 
     keep: Annotated[
         tuple[str, ...], Opt("Another column that stays, in clear; the rest goes. Give it once for each.")
@@ -276,7 +280,7 @@ class Beside:
     drop_all: Annotated[bool, Opt("All other columns go.")] = False
 
     def columns(self, names: Sequence[str], taken: Sequence[str], where: object, assessed: bool) -> list[str]:
-        """The names of the other columns that stay, which are said: nothing is written yet.
+        """Return the names of the other columns that stay, and print them: nothing is written yet.
 
         Args:
             names: of all columns.
@@ -319,7 +323,9 @@ LEVELS = ("epsilon", "upper", "lower")
 
 @dataclass(frozen=True)
 class Gives:
-    """That an option gives these fields of requirements, read for a prior's letters where it is a file."""
+    """A note that an option sets these fields of requirements, read for a prior's letters where it is a
+    file.
+    """
 
     fields: tuple[str, ...]
     read: Callable[[Any, Prior], Any] = lambda value, _: value
@@ -327,7 +333,7 @@ class Gives:
 
 @dataclass(frozen=True, kw_only=True)
 class AskedSet:
-    """For which priors a level shall hold: within a distance of the given one, or what a sample leaves."""
+    """For which priors a level must hold: within a distance of the given one, or what a sample leaves."""
 
     radius: Annotated[float | None, Opt(
         "PML only: for every prior within this l1 distance of the given one; with --about joint law."
@@ -340,14 +346,14 @@ class AskedSet:
     )] = None  # fmt: skip
 
     def check(self) -> None:
-        """Complain of options that do not belong together."""
+        """Raise for options that do not belong together."""
         if self.radius is not None and self.delta is not None:
             raise InputError("--radius and --delta both say how large the set of priors is: give one")
         if self.region is not None and self.delta is None:
             raise InputError("--region is about a sample: give --delta too")
 
     def priors(self, prior: Prior, sample: Prior | dict[Label, int]) -> PriorSet | None:
-        """The set of priors; None where it is the given one alone."""
+        """Build the set of priors; None where it is the given one only."""
         from pmlopt.model.uncertainty import REGIONS, L1Ball
 
         if self.delta is not None:
@@ -355,7 +361,7 @@ class AskedSet:
         return None if self.radius is None else L1Ball(prior, self.radius)
 
     def joint_laws(self, secret: Secret) -> JointLaws:
-        """The set of joint laws, where a radius or delta is given."""
+        """Build the set of joint laws, where a radius or delta is given."""
         from pmlopt.model.uncertainty import JointLaws
 
         if self.delta is not None:
@@ -365,7 +371,7 @@ class AskedSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Asked(ColumnOptions, AskedSet):
-    """What `design` and `audit` are both asked: the prior, and which bound for which priors."""
+    """The options that `design` and `audit` share: the prior, and which bound for which priors."""
 
     prior_file: Annotated[Path | None, Opt(
         "CSV with a header and two columns: letter, and count or probability. Letters of several attributes "
@@ -415,7 +421,7 @@ class Asked(ColumnOptions, AskedSet):
 
     @cached_property
     def secret(self) -> Secret | None:
-        """The joint law of the secret and the data, where there is one."""
+        """Return the joint law of the secret and the data, where there is one."""
         from pmlopt.data.secret import Secret
         from pmlopt.data.tables import cross_counts
 
@@ -427,7 +433,9 @@ class Asked(ColumnOptions, AskedSet):
         return Secret.from_counts(pairs, name=self.by)
 
     def prior(self) -> Prior:
-        """The prior, from a joint law, probabilities or counts: with both of these, the probabilities."""
+        """Read the prior, from a joint law, probabilities or counts: with both of these, the
+        probabilities.
+        """
         self.check()
         if self.secret is not None:
             return self.secret.prior
@@ -439,7 +447,9 @@ class Asked(ColumnOptions, AskedSet):
 
     @property
     def files(self) -> list[Path]:
-        """The files of the prior and of the requirement, which the command reads and must not write."""
+        """Return the files of the prior and of the requirement, which the command reads and must not
+        write.
+        """
         distance = None if self.distance_name is None else Path(self.distance_name)
         asked = (self.prior_file, self.counts_file, self.about_file, self.gain_file, distance)
         return [path for path in asked if path is not None]
@@ -451,18 +461,18 @@ class Asked(ColumnOptions, AskedSet):
 
     @property
     def title(self) -> str:
-        """The name of the file that the prior comes from."""
+        """Return the name of the file that the prior comes from."""
         file = self.about_file or self.prior_file or self.counts_file
         assert file is not None
         return file.name
 
     @property
     def robust(self) -> bool:
-        """Whether the bound is for more priors than the given one."""
+        """Return whether the bound is for more priors than the given one."""
         return self.radius is not None or self.delta is not None
 
     def check(self) -> None:
-        """Complain of options that do not belong together."""
+        """Raise for options that do not belong together."""
         given = self.prior_file is not None or self.counts_file is not None
         if not given and self.about_file is None:
             raise InputError(
@@ -483,7 +493,7 @@ class Asked(ColumnOptions, AskedSet):
 
     @cached_property
     def kind(self) -> type[Requirement]:
-        """The class of the requirement, one of a module that `--import` names too."""
+        """Return the class of the requirement, which may be one of a module that `--import` names."""
         from pmlopt.model.privacy import Requirement
 
         known = kinds_of(Requirement)
@@ -493,7 +503,7 @@ class Asked(ColumnOptions, AskedSet):
         return known[self.privacy_name]
 
     def check_belonging(self) -> None:
-        """Complain of an option that the requirement has not, and of one that it needs."""
+        """Raise for an option that the requirement does not have, and for one that it needs."""
         from pmlopt.model.privacy import Requirement
 
         fields = {one.name: one.required for one in fields_of(self.kind)}
@@ -522,7 +532,7 @@ class Asked(ColumnOptions, AskedSet):
             )
 
     def given(self, prior: Prior, secret: Secret | None = None) -> dict[str, Any]:
-        """What the requirement has beside its level, by its fields, for the letters of the prior.
+        """Read what the requirement has besides its level, by its fields, for the letters of the prior.
 
         Args:
             prior: for which it is.
@@ -546,7 +556,9 @@ class Asked(ColumnOptions, AskedSet):
     def requirement(
         self, epsilon: float, prior: Prior, given: Mapping[str, Any] | None = None
     ) -> Requirement:
-        """The requirement that the options name, at a level in nats; `given` is what `given(prior)` read."""
+        """Build the requirement that the options name, at a level in nats; `given` comes from
+        `read_fields`.
+        """
         self.check_belonging()
         beside = self.given(prior) if given is None else given
         values: dict[str, Any] = dict.fromkeys(LEVELS, epsilon)
@@ -555,7 +567,9 @@ class Asked(ColumnOptions, AskedSet):
         return make(**{one.name: values[one.name] for one in fields_of(make) if one.name in values})  # type: ignore[no-any-return]
 
     def _sample(self, prior: Prior) -> dict[Label, int]:
-        """How often each letter was seen, maybe never; in the prior's order where they are the same."""
+        """Return how often each letter was seen, maybe never; in the prior's order where they are the
+        same.
+        """
         assert self.counts_file is not None
         if self.columns:
             seen = self.counts(self.counts_file, self.columns, self.missing)
@@ -572,7 +586,9 @@ class Asked(ColumnOptions, AskedSet):
 
 @cache
 def _givers() -> dict[str, tuple[str, Gives]]:
-    """The fields of `Asked` that give fields of requirements: the option of each, and what it gives."""
+    """Return the fields of the options that set fields of requirements: the option of each, and what it
+    sets.
+    """
     return {
         name: (hint.__metadata__[-1].flags(name)[0], hint.__metadata__[0])
         for name, hint in get_type_hints(Asked, include_extras=True).items()

@@ -117,7 +117,7 @@ def verify_command(saved_file: Annotated[Path, Arg("FILE")], as_json: Json = Fal
 
 
 def has_claims(path: Path) -> bool:
-    """Whether a file is a saved result, with claims of its own."""
+    """Return whether a file is a saved result, with claims of its own."""
     return path.suffix.lower() in (".json", ".npz") and "certificate" in read_matrix(path).metadata
 
 
@@ -148,7 +148,7 @@ def _print(verdict: Verdict, saved_file: Path, as_json: bool) -> None:
 def _by_orbits(
     asked: Asked, name: str, minimise: bool, records: int | None, circle: int | None
 ) -> tuple[SymmetricPrior, LinearUtility, str]:
-    """The prior on a table of records or on a circle, the utility of a name on it, and a title."""
+    """Return the prior on a table of records or on a circle, the utility of a name on it, and a title."""
     from pmlopt.data.symmetry import CirclePrior, IIDPrior
     from pmlopt.model.utility import LOSSES, CoordinateGain, CoordinateLoss, DisplacementLoss, on_circle
 
@@ -167,7 +167,9 @@ def _by_orbits(
 
 
 def _requirement(asked: Asked, epsilon: float, prior: SymmetricPrior) -> Requirement:
-    """The requirement that the options name; over an l1 ball around a prior whose letters are not listed."""
+    """Build the requirement that the options name, over an l1 ball where the prior does not list its
+    letters.
+    """
     if asked.delta is not None or asked.secret is not None:
         raise InputError("--delta and --about need a list of letters: leave out --records and --circle")
     return asked.requirement(epsilon, prior)
@@ -420,7 +422,7 @@ def audit(
 def _check_audit(
     asked: Asked, deltas: str | None, samples: bool, confidence: float | None, has_prior: bool
 ) -> None:
-    """Complain of options of an audit that do not belong together."""
+    """Raise for options of an audit that do not belong together."""
     if not has_prior:
         asked.check()
     if samples and deltas is not None:
@@ -432,7 +434,7 @@ def _check_audit(
 
 
 def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -> list[dict[str, Any]]:
-    """Each output with its probability and leakage, the most revealing first: of a secret where there is one.
+    """Print each output with its probability and leakage, the most revealing first, also about a secret.
 
     The leakage is about the data, and `about_secret` about the secret.
     """
@@ -452,7 +454,7 @@ def outcomes(prior: Prior, mechanism: Mechanism, secret: Secret | None = None) -
 
 
 def about_record(secret: Secret, mechanism: Mechanism) -> dict[str, Any]:
-    """Which secret a level is about, and where it is reached: the value and the outcome."""
+    """Return which secret a level is about, and where it is reached: the value and the outcome."""
     from pmlopt.measures import secret_witness
 
     witness = secret_witness(secret, mechanism)

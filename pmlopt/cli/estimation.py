@@ -202,7 +202,7 @@ def _show_posterior(found: Estimate, prior: Prior | None, worth: float, as_json:
 
 
 def _independence(parts: Sequence[Mechanism], found: Estimate) -> GoodnessOfFit | None:
-    """The test whether two columns are independent; None where there are not two, or too few people."""
+    """Test whether two columns are independent; return None where there are not two, or too few people."""
     from pmlopt.releases.estimation import independence
 
     if len(parts) != 2:
@@ -246,12 +246,12 @@ def people_needed_command(
 
 
 def _labels(keys: Iterable[tuple[Label, ...]]) -> tuple[Label, ...]:
-    """Tuples of values, and the values themselves where they are of one column."""
+    """Return tuples of values, and the values themselves where they are of one column."""
     return tuple(key if len(key) > 1 else key[0] for key in keys)
 
 
 def _weighed(seen: Mapping[tuple[Label, ...], int], mechanism: Mechanism, path: Path) -> dict[str, Any]:
-    """The output and the weight of each person, where the last value is the weight."""
+    """Return the output and the weight of each person, where the last value is the weight."""
     labels, numbers = _labels(key[:-1] for key in seen), list(seen.values())
     try:
         weights = [float(str(key[-1])) for key in seen]
@@ -291,7 +291,7 @@ def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
 
 
 def _records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:
-    """A record of each letter, with the numbers of these names and the ends of its interval."""
+    """Return a record of each letter, with the numbers of these names and the ends of its interval."""
     columns = {**values, "lower": intervals[:, 0], "upper": intervals[:, 1]}
     return [
         {"letter": letter, **{name: float(column[k]) for name, column in columns.items()}}

@@ -217,7 +217,8 @@ def check_release(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether a release through MECHANISM keeps the total of LEDGER, whatever the outcomes; else exit 1.
+    """Check whether a release through MECHANISM keeps the total of LEDGER, whatever the outcomes; else exit
+    1.
 
     Nothing is released or recorded.
     """
@@ -244,7 +245,7 @@ def show_ledger(
     person: Annotated[int | None, Opt("Show the letters of one person.", type=click.IntRange(min=0))] = None,
     as_json: Json = False,
 ) -> None:
-    """Print what LEDGER says: how much has leaked, or of one person the posterior and what is left."""
+    """Print what LEDGER holds: how much has leaked, or of one person the posterior and what is left."""
     from pmlopt.releases import Ledger
 
     book = Ledger.load(ledger_file)
@@ -276,7 +277,7 @@ def show_ledger(
 
 
 def say_finished(book: Ledger) -> None:
-    """Say what was published of a release that had been interrupted."""
+    """Print what was published of a release that had been interrupted."""
     for target in book.finished:
         say(f"{target}: is published now, its release was recorded and then interrupted", err=True)
     for name in book.unfinished:
@@ -288,7 +289,7 @@ def say_finished(book: Ledger) -> None:
 
 
 def say_recorded(book: Ledger, path: Path, outcomes: int) -> None:
-    """Say what a ledger holds after a release."""
+    """Print what a ledger holds after a release."""
     count = things(outcomes, "outcome")
     say(f"{path}: {count} recorded, the largest leakage on a person is {nats(book.level)}")
 
@@ -402,7 +403,7 @@ def show_stream(
     person: Annotated[str | None, Opt("Of whom; left out, of all.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Show what was told, of whom and of which time."""
+    """Show what was released, about whom and at which time."""
     from pmlopt.releases import Crowd
 
     many = _kind_of(file).load(file)
@@ -430,14 +431,14 @@ def show_stream(
 
 
 def _kind_of(file: Path) -> Any:
-    """The class of the streams in a file."""
+    """Return the class of the streams in a file."""
     from pmlopt.releases import Crowd, Streams
 
     return Crowd if file.suffix.lower() == ".npz" else Streams
 
 
 def _show(stream: Stream, as_json: bool) -> None:
-    """Print what was told of one person."""
+    """Print what was released about one person."""
     worst, epsilon = stream.worst, stream.privacy.epsilon
     if as_json:
         echo_json({

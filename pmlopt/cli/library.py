@@ -66,7 +66,7 @@ def problems(words: Annotated[tuple[str, ...], Arg("[WORDS]...")] = (), as_json:
 
 
 def _source(instance: Instance) -> str:
-    """Where a problem comes from, in one line."""
+    """Return where a problem comes from, in one line."""
     return f"{instance.cite}, {instance.where}"
 
 
@@ -163,7 +163,7 @@ def plan(
     least: _Least = None,
     as_json: Json = False,
 ) -> None:
-    """Say what a sample can promise.
+    """State what a sample can promise.
 
     Give two of --samples, --target and --delta for the third. A mechanism of level epsilon under the
     empirical distribution has at most the target level under the true one, except with probability delta over
@@ -288,7 +288,9 @@ def worst_case(
 
 
 def _print_thresholds(prior: Any, order: Any, over: PriorSet | None, run: Run) -> None:
-    """The least leakage for every threshold, from the highest down: what it allows is allowed below."""
+    """Print the least leakage for every threshold, from the highest down: a level allowed at one is
+    allowed below.
+    """
     from pmlopt.programs.least_leakage.certificate import highest_rank
     from pmlopt.programs.least_leakage.program import worst_case_utility
 

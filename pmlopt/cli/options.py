@@ -98,7 +98,7 @@ def _explain(error: Exception) -> NoReturn:
 
 @contextmanager
 def _streams() -> Iterator[None]:
-    """Turn an interrupt, and what the system says of files and streams, into an exit code and words."""
+    """Turn an interrupt, and the system's errors of files and streams, into an exit code and words."""
     try:
         try:
             yield
@@ -133,7 +133,7 @@ def _printing_apart() -> Iterator[None]:
 
 @contextmanager
 def _warning_of_labels() -> Iterator[None]:
-    """Print each warning about labels once, to standard error, in place of a line of Python's."""
+    """Print each warning about labels once, to standard error, instead of a line of Python's."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", LabelWarning)
         usual, printed = warnings.showwarning, set[str]()
@@ -164,7 +164,7 @@ def _log_apart() -> Iterator[None]:
 
 
 def _forget_output() -> None:
-    """Send what is left of the output nowhere, or Python would complain of it again at the end."""
+    """Discard what is left of the output, or Python would report the failure again at the end."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -176,14 +176,14 @@ _SPENT = "pmlopt.spent"
 
 
 def note_spent(text: str) -> None:
-    """Note what was released or recorded, to be said if the rest of the output cannot be delivered."""
+    """Record what was released, to be printed if the rest of the output cannot be delivered."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_SPENT] = text
 
 
 def _say_spent() -> None:
-    """Say what was released or recorded before the output failed."""
+    """Print what was released or recorded before the output failed."""
     context = click.get_current_context(silent=True)
     if context is not None and _SPENT in context.meta:
         say(f"pmlopt: the output was not delivered, but {context.meta[_SPENT]}", err=True)
@@ -198,7 +198,7 @@ class Command(click.Command):
     """A command whose options are given once, but for those that add up (`multiple`)."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options, and refuse one that is given again, of which the last would win unsaid."""
+        """Parse the options, and refuse one that is given again, of which the last would win silently."""
         given = self.make_parser(ctx).parse_args(list(args))[2]
         for option in given:
             if isinstance(option, click.Option) and not option.multiple and given.count(option) > 1:
@@ -266,7 +266,7 @@ PATH = click.Path(path_type=Path)
 
 
 class _Target(click.Path):
-    """A file to write; where it is standard output, what is printed goes to standard error."""
+    """A file to write; where it is standard output, printed text goes to standard error."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         path = super().convert(value, param, ctx)
@@ -300,20 +300,22 @@ imports = click.Option(
 
 @dataclass(frozen=True)
 class Opt:
-    """How a parameter is given as an option: its help, its names (else that of the parameter), its type."""
+    """A note on how a parameter is given as an option: its help, its names (else that of the parameter),
+    its type.
+    """
 
     help: str
     names: str = ""
     type: Any = None
 
     def flags(self, key: str) -> list[str]:
-        """The names of the option of a parameter."""
+        """Return the names of the option of a parameter."""
         return (self.names or f"--{key.replace('_', '-')}").split("/")
 
 
 @dataclass(frozen=True)
 class Arg:
-    """That a parameter is given by its place, under this name in the help."""
+    """A note that a parameter is given by its place, under this name in the help."""
 
     metavar: str
 
@@ -321,7 +323,7 @@ class Arg:
 def command(
     group: click.Group, name: str = "", extra: Sequence[click.Parameter] = (), spends: bool = False
 ) -> Callable[[Callable[..., None]], click.Command]:
-    """A command with the parameters of a function, each annotated with an `Opt` or an `Arg`.
+    """Return a decorator that makes a command of a function with annotated parameters.
 
     A parameter whose type is a dataclass gathers options: the fields of the class. What has no default and
     may not be None is required; a truth value is a flag, and a tuple is given once for each entry. A command
@@ -351,7 +353,7 @@ def command(
 
 
 def _fields(kind: Any) -> list[click.Parameter]:
-    """The options of a dataclass, and those that it has beside its fields."""
+    """Return the options of a dataclass, and those that it has besides its fields."""
     hints = get_type_hints(kind, include_extras=True)
     own_first = sorted(fields(kind), key=lambda one: one.name not in kind.__annotations__)
     own = [_parameter(one.name, hints[one.name], one.default) for one in own_first]
@@ -359,7 +361,7 @@ def _fields(kind: Any) -> list[click.Parameter]:
 
 
 def _parameter(key: str, hint: Any, default: Any) -> click.Parameter:
-    """The option or the argument of one parameter."""
+    """Return the option or the argument of one parameter."""
     kind, note = hint.__origin__, hint.__metadata__[-1]
     optional = type(None) in get_args(kind)
     kind = next(one for one in get_args(kind) if one is not type(None)) if optional else kind
@@ -388,7 +390,7 @@ Plot: TypeAlias = Annotated[
 
 
 def _check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]) -> None:
-    """Complain of files that cannot be written, are one, or are read by the same command."""
+    """Raise for files that cannot be written, are one, or are read by the same command."""
     targets, sources = list[Path](), list[Path]()
     for one in parameters:
         (targets if isinstance(one.type, _Target) else sources).extend(_paths(given.get(str(one.name))))
@@ -401,7 +403,9 @@ def _check_files(parameters: Sequence[click.Parameter], given: Mapping[str, Any]
 
 
 def _paths(value: Any) -> Iterator[Path]:
-    """The paths among what an option gives: texts too that end like a file, such as constraint=FILE.csv."""
+    """Return the paths among what an option gives, also texts that end like a file, such as
+    constraint=FILE.csv.
+    """
     if isinstance(value, tuple):
         for part in value:
             yield from _paths(part)
@@ -412,13 +416,13 @@ def _paths(value: Any) -> Iterator[Path]:
 
 
 def check_distinct(targets: Sequence[Path]) -> None:
-    """Complain of two files to write that are one."""
+    """Raise for two files to write that are one."""
     if len({path.resolve() for path in targets}) < len(targets):
         raise InputError(f"two of the files to write are the same: {', '.join(map(str, targets))}")
 
 
 def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
-    """Complain of a file to write that is one of those that are read."""
+    """Raise for a file to write that is one of those that are read."""
     for source in inputs:
         for target in targets:
             if files.is_same_file(target, source):
@@ -426,7 +430,7 @@ def check_apart(targets: Sequence[Path], inputs: Iterable[Path]) -> None:
 
 
 def check_endings(output: Path | None, plot: Path | None) -> None:
-    """Complain before any solver runs of formats in which nothing can be written."""
+    """Raise, before any solver runs, for formats in which nothing can be written."""
     if output is not None:
         check_format(output)
     if plot is not None:
@@ -490,7 +494,7 @@ def read_solver_options(pairs: Sequence[str]) -> dict[str, Any]:
 
 @dataclass(frozen=True, kw_only=True)
 class Run(Solving):
-    """What `solve` and `design` are both asked: how to solve, and where the answer goes."""
+    """The options that `solve` and `design` share: how to solve, and where the answer goes."""
 
     output: Annotated[Path | None, Opt(
         "Write .json or .npz (with the certificate), or the matrix as .csv, .tsv, .npy, .mat, .parquet or "
@@ -506,12 +510,12 @@ class Run(Solving):
     EXTRA: ClassVar = (imports,)
 
     def check(self) -> None:
-        """Complain before any solver runs of formats in which nothing can be written."""
+        """Raise, before any solver runs, for formats in which nothing can be written."""
         check_endings(self.output, self.plot)
 
     @property
     def options(self) -> dict[str, Any]:
-        """How to solve, as `pmlopt.solve` takes it."""
+        """Return how to solve, as `pmlopt.solve` takes it."""
         names = ("solver", "time_limit", "tolerance", "isolated", "verbose")
         own = {name: getattr(self, name) for name in names}
         return {**own, "solver_options": read_solver_options(self.solver_option)}
@@ -546,7 +550,7 @@ class Run(Solving):
         sys.exit(code_of(result))
 
     def _check_symmetric(self, prior: Prior | None) -> None:
-        """Complain of files that cannot hold a mechanism by orbits, and of a picture of too many letters."""
+        """Raise for files that cannot hold a mechanism by orbits, and for a picture of too many letters."""
         from pmlopt.data.symmetry import SymmetricPrior
 
         if isinstance(prior, SymmetricPrior):
@@ -570,5 +574,7 @@ class Run(Solving):
 
 
 def code_of(result: Result[Any]) -> int:
-    """The exit code: `NOT_SOLVED` where a time limit cut the solver short or a limit is broken, else 0."""
+    """Return the exit code: `NOT_SOLVED` where a time limit stopped the solver or a limit is violated,
+    else 0.
+    """
     return NOT_SOLVED if result.status.value in ("stopped", "violated") else 0

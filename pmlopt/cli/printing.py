@@ -29,14 +29,16 @@ T = TypeVar("T")
 
 
 def say(text: str, err: bool = False) -> None:
-    """Print a text as one line, escaped as `shown` does, and where the terminal has no such letter."""
+    """Print a text as one line, escaped as `escape_control_characters` does, also for letters the terminal
+    lacks.
+    """
     stream = sys.stderr if err else sys.stdout
     encoding = getattr(stream, "encoding", None) or "utf-8"
     click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
 
 
 def check_output() -> None:
-    """Complain where nothing can be written to standard output: it is closed, full, or nobody reads it.
+    """Raise where nothing can be written to standard output: it is closed, full, or not read.
 
     Raises:
         InputError: see there; nothing has been released or recorded.
@@ -73,7 +75,7 @@ def _try_output(handle: int) -> None:
 
 
 def terminal(quiet: bool = False) -> Any:
-    """The console of the terminal that standard error is; None where it is none, or shall be quiet."""
+    """Return the console of the terminal on standard error; None where it is none, or must be quiet."""
     if quiet or not sys.stderr.isatty():
         return None
     from rich.console import Console
@@ -82,7 +84,7 @@ def terminal(quiet: bool = False) -> Any:
 
 
 def status(text: str, quiet: bool) -> Any:
-    """Show a spinner beside a text while something runs, on a terminal only."""
+    """Show a spinner and a text while something runs, on a terminal only."""
     console = terminal(quiet)
     return nullcontext() if console is None else console.status(text)
 
@@ -100,7 +102,7 @@ def progress(items: Iterable[T], total: int, text: str) -> Iterator[T]:
 def solved_in_turn(
     programs: Iterable[Program[Any]], solver: str = "auto", **options: Any
 ) -> list[Result[Any]]:
-    """The results of related programs, each solved from what the one before it has found."""
+    """Yield the results of related programs, each solved from the solution of the one before."""
     from pmlopt.programs.solving import solve
 
     found: list[Result[Any]] = []
@@ -112,7 +114,9 @@ def solved_in_turn(
 def solved_from_largest(
     build: Callable[[float], Program[Any]], values: Sequence[float], **options: Any
 ) -> list[Result[Any]]:
-    """The results of programs at some values, solved from the largest down, each from the one before it."""
+    """Return the results of programs at some values, solved from the largest down, each from the one
+    before it.
+    """
     order = sorted(set(values), reverse=True)
     programs = progress([build(value) for value in order], len(order), "bounding")
     known = dict(zip(order, solved_in_turn(programs, **options), strict=True))
@@ -162,7 +166,7 @@ def print_result(result: Result[Any], title: str, extra: Sequence[tuple[str, str
 
 
 def say_worth(made: Any) -> None:
-    """Print what a result is worth compared with releasing nothing and everything, and what it leaves out.
+    """Print how useful a result is compared with releasing nothing and everything, and what it leaves out.
 
     Args:
         made: a result, or a mechanism, of which only the rank is known.
@@ -184,7 +188,7 @@ def by_orbits(mechanism: Any) -> bool:
 
 
 def _proved_rows(result: Result[Any]) -> list[tuple[str, str]]:
-    """What the certificate claims; of a design also what others reach, and what can be estimated."""
+    """Return what the certificate claims; of a design also what others reach, and what can be estimated."""
     from pmlopt.measures.estimable import LARGEST_RANKED
     from pmlopt.programs.design_program import RequirementCertificate
 
@@ -254,7 +258,7 @@ def _print_cells(
 
 
 def print_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print columns of plain text, as wide as they need to be, each cell as `shown`."""
+    """Print columns of plain text, as wide as they need to be, each cell escaped."""
     lines = [head, *rows] if any(head) else rows
     table = [[shown(cell) for cell in line] for line in lines]
     widths = [max(len(row[column]) for row in table) for column in range(len(head))]

@@ -62,7 +62,7 @@ LEAKAGE = "leakage per record [nats]"
 
 @dataclass(frozen=True)
 class AskedQuery:
-    """The query that a mechanism answers."""
+    """The options of the query that a mechanism answers."""
 
     query_name: Annotated[Literal["modular-sum", "weight", "quadratic"], Opt(
         "What it answers: a sum modulo m, the weight of binary records, or sum_{i<j} x_i x_j.", "--query"
@@ -72,7 +72,7 @@ class AskedQuery:
     letters: Annotated[int, Opt("Letters of a record, 0 to k - 1.")] = 2
 
     def query(self) -> Query:
-        """The query."""
+        """Build the query."""
         from pmlopt.model.queries import ModularSum, Quadratic, Weight
 
         if (self.modulus is None) == (self.query_name == "modular-sum"):
@@ -196,7 +196,7 @@ def leakage_distortion_command(
 
 
 def _holds(result: Result[RecordCertificate], epsilon: float | None) -> bool | None:
-    """Whether no record leaks more than a claim; None where there is none, or neither is proved."""
+    """Return whether no record leaks more than a claim; None where there is none, or neither is proved."""
     if epsilon is None:
         return None
     if result.bound <= epsilon:
@@ -229,7 +229,7 @@ UNASKED = Asked()
 def design_at(
     asked: Asked, prior: Prior, utility: Any, outputs: Any, given: Mapping[str, Any], epsilon: float
 ) -> Program[Any]:
-    """Declare the design that options ask for, at one epsilon in nats: called by workers.
+    """Declare the design that options describe, at one epsilon in nats: called by workers.
 
     The utility is its name, or one from a file; `given` is what the requirement has beside its level.
     """
@@ -367,7 +367,7 @@ def _asked(
 
 
 def builder_of(name: str) -> tuple[partial[Program[Any]], str]:
-    """The design of a problem file, or of one of the library, at any level; and its name."""
+    """Return the design of a problem file, or of one of the library, at any level; and its name."""
     from pmlopt.library import find
 
     path = find(name).path.resolve()
@@ -376,7 +376,7 @@ def builder_of(name: str) -> tuple[partial[Program[Any]], str]:
 
 @contextmanager
 def _bar(quiet: bool) -> Iterator[Callable[[int, int], None] | None]:
-    """A function that shows how many points are done, on a terminal; None elsewhere."""
+    """Yield a function that shows how many points are done, on a terminal; None elsewhere."""
     if (console := terminal(quiet)) is None:
         yield None
         return

@@ -44,7 +44,7 @@ MOST_OUTPUTS = 100_000
 
 
 def read_prior(path: Path) -> Prior:
-    """The prior of a two-column CSV: counts where all numbers are whole, else probabilities."""
+    """Read the prior of a two-column CSV: counts where all numbers are integers, else probabilities."""
     from pmlopt.data.prior import Prior
     from pmlopt.errors import PriorError
 
@@ -58,7 +58,7 @@ def read_prior(path: Path) -> Prior:
 
 
 def prior_in(path: Path) -> Prior | None:
-    """The prior that a saved result has in its file; None where it is another file, or has none."""
+    """Return the prior that a saved result has in its file; None where it is another file, or has none."""
     from pmlopt.verification.verifying import read_any, saved_prior
 
     if path.suffix.lower() not in (".json", ".npz"):
@@ -68,7 +68,9 @@ def prior_in(path: Path) -> Prior | None:
 
 
 def constraints_in(path: Path) -> tuple[AffineConstraint, ...]:
-    """The rows of the constraints that a saved design keeps; none where the file holds no such design."""
+    """Return the rows of the constraints that a saved design keeps; none where the file holds no such
+    design.
+    """
     from pmlopt.programs.linear.certificate import LinearCertificate
     from pmlopt.verification.verifying import read_any, told_of
 
@@ -82,7 +84,7 @@ def constraints_in(path: Path) -> tuple[AffineConstraint, ...]:
 
 
 def read_counts(path: Path) -> Prior:
-    """The empirical distribution of a two-column CSV of counts, with its sample size."""
+    """Read the empirical distribution of a two-column CSV of counts, with its sample size."""
     prior = read_prior(path)
     if prior.counts is None:
         raise FileFormatError(
@@ -92,7 +94,9 @@ def read_counts(path: Path) -> Prior:
 
 
 def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
-    """The prior in the order of the mechanism's rows, where both have the same letters by their labels."""
+    """Return the prior in the order of the mechanism's rows, where both have the same letters by their
+    labels.
+    """
     named = not isinstance(mechanism.inputs, Positions) and same_set(prior.labels, mechanism.inputs)
     return prior.reordered(mechanism.inputs) if named else prior
 
@@ -100,7 +104,7 @@ def aligned(prior: Prior, mechanism: Mechanism) -> Prior:
 def read_utility(
     name: str, minimise: bool, prior: Prior
 ) -> tuple[LinearUtility | SubConvex | EstimationError, Sequence[Any] | None]:
-    """The utility of that name, or of a matrix in a file, in the prior's order, with its outputs."""
+    """Read the utility of that name, or of a CSV matrix in the prior's order with its outputs."""
     from pmlopt.model.utility import ExpectedGain, ExpectedLoss, as_utility
 
     if not _is_matrix_file(name):
@@ -114,7 +118,7 @@ def read_utility(
 
 
 def read_distance(name: str, prior: Prior) -> Any:
-    """The distance of that name, or the (N, N) matrix of a file in the prior's order."""
+    """Read the distance of that name, or the (N, N) matrix of a CSV file in the prior's order."""
     from pmlopt.data.tables.labelled import table
     from pmlopt.model.privacy.metric_privacy import DISTANCES
 
@@ -134,7 +138,7 @@ def _is_matrix_file(name: str) -> bool:
 
 
 def read_gains(path: Path, prior: Prior) -> Any:
-    """The (W, N) gains of a file with a row for each letter and a column for each guess."""
+    """Read the (W, N) gains of a CSV file with a row for each letter and a column for each guess."""
     rows = _rows_of(str(path), prior)[0]
     return rows.T
 
@@ -158,7 +162,7 @@ def read_known(text: str, _: Prior | None = None) -> Any:
 
 
 def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
-    """The rows of a matrix in a file, in the order of the prior's letters, and the labels of its columns."""
+    """Return the rows of a CSV matrix in the order of the prior's letters, and the labels of its columns."""
     from pmlopt.data.tables.labelled import table
     from pmlopt.errors import UtilityError
 
@@ -167,7 +171,7 @@ def _rows_of(name: str, prior: Prior) -> tuple[Any, Sequence[Any]]:
 
 
 def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility, Sequence[Any] | None]:
-    """The utility of that name, or of a CSV matrix, where only a gain or a loss for each pair will do."""
+    """Read the utility of that name, or of a CSV matrix, where a gain or a loss for each pair is needed."""
     from pmlopt.model.utility import LinearUtility
 
     utility, outputs = read_utility(name, minimise, prior)
@@ -177,7 +181,7 @@ def read_linear(name: str, minimise: bool, prior: Prior) -> tuple[LinearUtility,
 
 
 def read_outputs(text: str, letters: Sequence[Label] = ()) -> int | Sequence[Any]:
-    """The outputs that are asked for: their number, or their labels with commas between.
+    """Parse the outputs to use: their number, or their labels with commas between.
 
     A label that reads like a letter of the prior is that letter, so that losses know it again; another one
     is a number where it is written as Python writes it, else text.
@@ -227,7 +231,7 @@ def known_name(given: str, kinds: Mapping[str, type]) -> str:
 
 
 def read_constraint(text: str, labels: Iterable[Label]) -> Constraint:
-    """A constraint by its name, with its number or the CSV file of its labels, such as "variance=2".
+    """Parse a constraint by its name, with its number or the CSV file of its labels, such as "variance=2".
 
     Args:
         text: of the option.
@@ -281,7 +285,7 @@ LARGEST_CORRECTION = 0.01
 
 
 def read_mechanism(path: Path, bare: bool = False, rounded: bool = False) -> Mechanism:
-    """A mechanism from a file, as `Mechanism.load` does, and from matrices as spreadsheets write them.
+    """Read a mechanism from a file, as `Mechanism.load` does, and from matrices as spreadsheets write them.
 
     A CSV may have semicolons or tabs between its cells, with decimal commas.
 

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OneRelease:
-    """What is asked where there is no plan: one column, or a tuple of several, and all others."""
+    """The options where there is no plan: one column, or a tuple of several, and all others."""
 
     columns: Annotated[
         tuple[str, ...], Opt("Without a plan: the column; several are released as one tuple.", "--column")
@@ -82,7 +82,7 @@ class OneRelease:
     )] = False  # fmt: skip
 
     def plan(self, data: Path, form: DataOptions) -> Plan:
-        """The plan of one release; of all columns of the data where all others are dropped."""
+        """Build the plan of one release; of all columns of the data where all others are dropped."""
         from pmlopt.publishing import Plan
 
         if not self.columns:
@@ -197,7 +197,7 @@ def _check_total(planned: ReleaseFile) -> None:
 
 
 def _was_interrupted(ledger: Path | None, output: Path) -> bool:
-    """Publish what a ledger holds of releases that were interrupted; whether this very one was.
+    """Publish what a ledger holds of interrupted releases, and return whether this very one was among them.
 
     What dead processes left of the output goes, and an output that is there is refused.
     """
@@ -219,7 +219,7 @@ def _was_interrupted(ledger: Path | None, output: Path) -> bool:
 
 
 def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float | None]) -> None:
-    """Say what the release may bring a person to by the ledger, and leave where it does not allow that.
+    """Print what the release may bring a person to by the ledger, and exit where that is not allowed.
 
     Args:
         draft: of the release.
@@ -247,7 +247,7 @@ def _check_ledger(draft: ReleaseDraft, as_json: bool, find: Callable[[], float |
 
 
 def _check_target(data: Path, output: Path | None, dry_run: bool) -> None:
-    """Complain of what cannot be read or written."""
+    """Raise for what cannot be read or written."""
     from pmlopt.core.files import is_standard
 
     if (output is None) != dry_run:
@@ -462,7 +462,7 @@ def _of_prior(
 
 
 def _copied(asked: Asked, utility: tuple[str, bool], prior: Prior, secret: Secret | None) -> Any:
-    """How a point is said again: by the options that were given here, and a file of the law that is stated.
+    """Return a function that writes a point as a command, by the options that were given here.
 
     A file of the person's own keeps its name where it has that law, and no count of it is rounded.
     """
@@ -490,7 +490,7 @@ def _copied(asked: Asked, utility: tuple[str, bool], prior: Prior, secret: Secre
 
 
 def typed(record: Any, names: set[str] | None = None) -> list[str]:
-    """The options that were given, as they are typed; of some fields alone, where names are given.
+    """Return the options that were given, as they are typed; of some fields only, where names are given.
 
     Examples:
         >>> typed(Asked(prior_file=Path("p.csv"), privacy_name="ldp"))

@@ -26,7 +26,7 @@ Label = Hashable
 
 
 class Positions(tuple[int, ...]):
-    """The numbers 0, 1, ..., N-1 of letters that were given no labels.
+    """A sequence of the numbers 0, 1, ..., N-1 that stand for letters without labels.
 
     They equal the tuple of the same numbers; only their class says that nobody named the letters, so that
     they go with any labels by position, where labels that were given must be the same. The class travels
@@ -117,7 +117,7 @@ def common_integers(values: Iterable[float]) -> tuple[tuple[int, ...], int]:
 
 
 def whole_numbers(table: FloatArray) -> tuple[Any, int]:
-    """A table of floats as whole numbers in an object array of its shape, and their denominator.
+    """Return a table of floats as integers in an object array of its shape, and their denominator.
 
     Examples:
         >>> whole_numbers(np.array([[0.5, 0.75]]))
@@ -166,7 +166,7 @@ def position(index: Sequence[int]) -> str:
 def labels_of(
     labels: Iterable[Label] | None, size: int | None, what: str, error: type[InputError]
 ) -> tuple[Label, ...]:
-    """Distinct labels as a tuple of the given size; `Positions` where none are given, or where they are that.
+    """Return distinct labels as a tuple of the given size, or `DefaultLabels` where none are given.
 
     With the size None there are as many as are given.
 
@@ -189,7 +189,7 @@ def labels_of(
 
 
 def _listed(labels: Iterable[Label], what: str, error: type[InputError]) -> tuple[Label, ...]:
-    """Labels as a tuple, with numpy scalars as plain ones."""
+    """Return labels as a tuple, with numpy scalars as plain ones."""
     if isinstance(labels, Positions):
         return labels
     if isinstance(labels, str | bytes):
@@ -202,7 +202,7 @@ def _listed(labels: Iterable[Label], what: str, error: type[InputError]) -> tupl
 
 
 def _plain(label: Label) -> Label:
-    """A label with numpy scalars as plain ones, those in a tuple too."""
+    """Return a label with numpy scalars as plain ones, also within a tuple."""
     if type(label) is tuple:
         return tuple(_plain(part) for part in label)
     return label.item() if isinstance(label, np.generic) else label
@@ -226,14 +226,16 @@ def _check_label(label: Label, what: str, error: type[InputError]) -> None:
 
 
 def _has_nan(label: Label) -> bool:
-    """Whether a label, or a part of it, does not equal itself; tuples compare identities and hide that."""
+    """Return whether a label, or a part of it, does not equal itself; tuples compare identities and hide
+    that.
+    """
     if isinstance(label, tuple | frozenset):
         return any(map(_has_nan, label))
     return bool(label != label)
 
 
 def label_array(labels: Sequence[Label]) -> NDArray[Any]:
-    """Labels as an array: of numbers where all are of one kind that 64 bits hold, else of objects."""
+    """Return labels as an array: of numbers where all are of one kind that 64 bits hold, else of objects."""
     kinds = {type(label) for label in labels}
     expected = {int: "i", float: "f", bool: "b"}.get(kinds.pop()) if len(kinds) == 1 else None
     if expected is not None:
@@ -247,7 +249,7 @@ def label_array(labels: Sequence[Label]) -> NDArray[Any]:
 
 
 def few(labels: Sequence[Label]) -> str:
-    """Labels for a message: all of a few, and the first ones of many.
+    """Return labels for a message: all of a few, and the first ones of many.
 
     Examples:
         >>> few(("a", 1)), len(few(range(1000))) < 100
@@ -257,7 +259,7 @@ def few(labels: Sequence[Label]) -> str:
 
 
 def said(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
-    """Labels in a sentence: all of a few, the first of many and how many others; empty text in quotes.
+    """Return labels as part of a sentence: a few in full, else the first ones and how many others there are.
 
     Examples:
         >>> said(["a", "", 3]), said(range(9)), said(["x", "y"], word="or")
@@ -273,7 +275,7 @@ def said(labels: Iterable[Label], most: int = 5, word: str = "and") -> str:
 
 
 def shown(text: str) -> str:
-    r"""A text as one line for a terminal or a picture: line ends, control codes and what is no text escaped.
+    r"""Return a text as one line: line ends, control codes and undecodable bytes are escaped.
 
     Labels and names of files come from whoever made them, and must not look like what pmlopt says.
 
@@ -288,7 +290,7 @@ def shown(text: str) -> str:
 
 
 def subset_of(labels: tuple[Label, ...], places: Iterable[int]) -> tuple[Label, ...]:
-    """The labels at some places; all `Positions` in their order stay positions, and others become labels.
+    """Return the labels at some indices; all `DefaultLabels` in their order stay as they are.
 
     Examples:
         >>> subset_of(("a", "b", "c"), [2, 0]), type(subset_of(Positions(2), [0, 1])).__name__
@@ -330,7 +332,7 @@ def real(value: Any, what: str, error: type[InputError]) -> float:
 
 
 def whole(value: Any, what: str, error: type[InputError]) -> int:
-    """Check that a value is a whole number of at least 1, and return it as an int."""
+    """Check that a value is an integer of at least 1, and return it as an int."""
     number = real(value, what, error)
     if number != int(number) or number < 1:
         raise error(f"{what} must be a whole number of at least 1, not {value!r}")
@@ -338,7 +340,7 @@ def whole(value: Any, what: str, error: type[InputError]) -> int:
 
 
 def subset_sums(values: FloatArray) -> FloatArray:
-    """(2^n,) the sums over all subsets of n numbers, the subset being the index in binary.
+    """Compute the (2^n,) sums over all subsets of n numbers; the bits of an index are its subset.
 
     Examples:
         >>> subset_sums(np.array([1.0, 10.0]))
@@ -359,7 +361,7 @@ _TRUTHS = {True: object(), False: object()}
 
 
 def label_key(label: Label) -> Label:
-    """What is equal for two labels that are the same, and for no others.
+    """Return a key that is equal for two labels that are the same, and for no others.
 
     Examples:
         >>> label_key(1) == label_key(1.0), label_key(1) == label_key(True), label_key(1) == label_key("1")
@@ -371,19 +373,19 @@ def label_key(label: Label) -> Label:
 
 
 def same_labels(one: Sequence[Label], other: Sequence[Label]) -> bool:
-    """Whether two sides have the same labels in the same order."""
+    """Return whether two sides have the same labels in the same order."""
     return len(one) == len(other) and list(map(label_key, one)) == list(map(label_key, other))
 
 
 def same_set(one: Iterable[Label], other: Iterable[Label]) -> bool:
-    """Whether two sides have the same labels in any order."""
+    """Return whether two sides have the same labels in any order."""
     return set(map(label_key, one)) == set(map(label_key, other))
 
 
 def places_of(
     labels: Iterable[Label], known: Sequence[Label], what: str, error: type[InputError], *, text: bool = False
 ) -> list[int]:
-    """The place of each label among some known ones.
+    """Return the index of each label among some known ones.
 
     Args:
         labels: any, a known one more than once, too.
@@ -438,7 +440,7 @@ def counts_at(
     error: type[InputError],
     kind: type = np.int64,
 ) -> NDArray[Any]:
-    """An array with an axis for each side, of counts that are given by a label of each.
+    """Build an array with an axis for each side from counts that are given by a label of each.
 
     Args:
         counted: tuples of labels, with their counts.
@@ -470,12 +472,13 @@ def counts_at(
 
 
 def _read(label: Label) -> Label:
-    """A label as it reads in a file: a tuple by its parts."""
+    """Return a label as a file gives it back: a tuple by its parts."""
     return tuple(map(_read, label)) if isinstance(label, tuple) else str(label)
 
 
 def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
-    """Labels from the cells of a CSV: numbers or tuples where each is one as Python writes it, else text.
+    """Parse labels from the cells of a CSV: numbers or tuples where each is one as Python writes it, else
+    text.
 
     The parts of a tuple are text, numbers or tuples again. A cell `nan` is text, for no label may differ
     from itself.
@@ -498,7 +501,7 @@ def labels_from_text(texts: Sequence[str]) -> tuple[Label, ...]:
 
 
 def _tuple_from_text(text: str) -> tuple[Label, ...] | None:
-    """The tuple that a text writes as Python does; None where it is another text."""
+    """Return the tuple that a text writes as Python does; None where it is another text."""
     if not (text.startswith("(") and text.endswith(")")):
         return None
     try:
@@ -509,7 +512,7 @@ def _tuple_from_text(text: str) -> tuple[Label, ...] | None:
 
 
 def check_csv_labels(*sides: tuple[Label, ...]) -> None:
-    """Complain of labels that a CSV file would not give back as they are."""
+    """Raise for labels that a CSV file would not give back as they are."""
     for labels in sides:
         texts = [str(label) for label in labels]
         back = labels_from_text(texts)
@@ -521,7 +524,7 @@ def check_csv_labels(*sides: tuple[Label, ...]) -> None:
 
 
 def check_json_labels(labels: Iterable[Label]) -> None:
-    """Complain of labels that JSON cannot hold."""
+    """Raise for labels that JSON cannot hold."""
     for label in labels:
         if not _storable(label):
             raise FileFormatError(

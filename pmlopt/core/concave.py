@@ -26,7 +26,7 @@ HALVINGS = 40
 def largest_over_laws(
     local: Callable[[FloatArray], Local], letters: int, tolerance: float, iterations: int = 200
 ) -> tuple[FloatArray, float, float]:
-    """The law at which a concave function is largest, its value there, and a bound on the largest value.
+    """Maximize a concave function over laws, and return the maximizer, its value and an upper bound.
 
     A primal-dual interior point. The bound `f(p) + max_x g[x] - <p, g>` holds at every law p, whatever the
     steps: where they stall, both ends are true and further apart.
@@ -99,13 +99,13 @@ def largest_over_laws(
 
 
 def room(point: FloatArray, step: FloatArray) -> float:
-    """How many steps reach the boundary of the positive orthant."""
+    """Return how many steps reach the boundary of the positive orthant."""
     down = step < 0
     return float((point[down] / -step[down]).min()) if down.any() else math.inf
 
 
 def power_sum(weights: FloatArray, powers: FloatArray, order: float) -> Callable[[FloatArray], Local]:
-    """The concave function `sum_k weights[k] (sum_x p[x] powers[x,k])^(1/order)` of a law p.
+    """Return the concave function `sum_k weights[k] (sum_x p[x] powers[x,k])^(1/order)` of a law p.
 
     Args:
         weights: (K,) non-negative.

@@ -64,7 +64,9 @@ FORMS: tuple[tuple[Any, str], ...] = (
 
 
 class Place:
-    """Where data stand: their path and depth in the file, the context, and the sizes of their record."""
+    """A location in data that are read: path and depth in the file, the context, and the sizes of the
+    record.
+    """
 
     __slots__ = ("context", "depth", "path", "sizes")
 
@@ -80,12 +82,14 @@ class Place:
         self.fail(f"is {reprlib.repr(data)}: it must be {wanted}")
 
     def at(self, *index: Any) -> Place:
-        """The place of an entry of nested lists."""
+        """Return the location of an entry of nested lists."""
         path = self.path + "".join(f"[{int(k)}]" for k in index)
         return Place(self.context, path, self.sizes, self.depth)
 
     def below(self, key: str | int, sizes: dict[str, int] | None = None) -> Place:
-        """The place of an entry of a list or a table, or of a field of a record with sizes of its own."""
+        """Return the location of an entry of a list or a table, or of a field of a record with sizes of
+        its own.
+        """
         path = below(self.path, key)
         found = Place(self.context, path, self.sizes if sizes is None else sizes, self.depth + 1)
         if found.depth > DEEPEST:
@@ -93,7 +97,7 @@ class Place:
         return found
 
     def sized(self, shape: Sequence[int], note: Shape) -> None:
-        """Complain of a shape that is not the one of the note."""
+        """Raise for a shape that is not the one of the note."""
         if len(shape) != len(note.sizes):
             self.fail(f"has the shape {tuple(shape)}: it must have {len(note.sizes)} dimensions")
         for size, length in zip(note.sizes, shape, strict=True):
@@ -104,17 +108,17 @@ class Place:
 
 
 def below(path: str, key: str | int) -> str:
-    """The path of an entry of a list or a table."""
+    """Return the path of an entry of a list or a table."""
     return f"{path}[{key}]" if isinstance(key, int) else f"{path}.{key}".lstrip(".")
 
 
 def form_of(data: Any) -> str:
-    """What plain data are, in a word."""
+    """Return what plain data are, in a word."""
     return next((word for kind, word in FORMS if isinstance(data, kind)), type(data).__name__)
 
 
 class Converter(ABC):
-    """A type of a field, with its notes, that is no union: `forms` are what its plain data may be."""
+    """A type of a field, with its notes, that is no union; `forms` are what its plain data may be."""
 
     forms: frozenset[str]
 
@@ -124,14 +128,14 @@ class Converter(ABC):
 
     @abstractmethod
     def read(self, data: Any, place: Place) -> Any:
-        """The value that plain data of the right form say."""
+        """Return the value that plain data of the right form stand for."""
 
     @abstractmethod
     def schemas(self, defs: dict[str, Schema]) -> list[Schema]:
-        """The JSON schemas of which its plain data meet one."""
+        """Return the JSON schemas of which its plain data meet one."""
 
     def ranged(self, schema: Schema) -> Schema:
-        """A schema of a number, with its ends."""
+        """Return the schema of a number, with its ends."""
         found = dict(schema)
         for note in self.notes:
             if isinstance(note, Range):
@@ -172,7 +176,7 @@ def _as_it_is(data: Any, _: Place, __: Any, ___: Any) -> Any:
 
 
 def _open(data: Any, place: Place, kind: Any, _: Any = ()) -> Any:
-    """A label, of which lists are tuples; or any plain data."""
+    """Return a label, of which lists are tuples, or any plain data."""
     if isinstance(data, list):
         made: Callable[..., Any] = list if kind is Any else tuple
         kinds = set(map(type, data))  # tables have many
@@ -202,7 +206,7 @@ SCALARS: Mapping[Any, tuple[set[str], Schema, Callable[..., Any]]] = {
 
 
 class Scalar(Converter):
-    """A type of `SCALARS`."""
+    """A converter of a type of `SCALARS`."""
 
     def __init__(self, kind: Any, notes: Sequence[Any]) -> None:
         super().__init__(kind, notes)
@@ -218,7 +222,9 @@ class Scalar(Converter):
 
 
 class Words(Converter):
-    """A type of few values, by what is written for each: named ones, literals and enumerations."""
+    """A converter of a type with few values, by what is written for each: named ones, literals and
+    enumerations.
+    """
 
     def __init__(self, values: Mapping[Any, Any], notes: Sequence[Any]) -> None:
         super().__init__(None, notes)
@@ -234,7 +240,7 @@ class Words(Converter):
 
 
 class Listed(Converter):
-    """A tuple of so many parts, each of its type, or a list of any number of one type."""
+    """A converter of a tuple of so many parts, each of its type, or of a list of any number of one type."""
 
     forms = frozenset({LIST})
 
@@ -261,7 +267,7 @@ class Listed(Converter):
 
 
 class Labels(Listed):
-    """Labels, or the number of letters that nobody named, for which `Positions` stand."""
+    """A converter of labels, or of the number of letters without names, for which `DefaultLabels` stand."""
 
     forms = frozenset({LIST, WHOLE})
 
@@ -279,7 +285,7 @@ class Labels(Listed):
 
 
 class Tabled(Converter):
-    """A mapping of texts to values of one type."""
+    """A converter of a mapping of texts to values of one type."""
 
     forms = frozenset({TABLE})
 
@@ -295,7 +301,7 @@ class Tabled(Converter):
 
 
 class Array(Converter):
-    """An array, written as nested lists; without a shape of any depth, as its first entry says."""
+    """A converter of an array, written as nested lists; without a shape, of the depth of its first entry."""
 
     ENTRIES: Mapping[Any, type] = {np.float64: float, np.int64: int, np.object_: int, np.bool_: bool}
 
@@ -334,7 +340,7 @@ class Array(Converter):
         return array
 
     def _leaves(self, data: Any, place: Place) -> tuple[tuple[int, ...], list[Any]]:
-        """The shape of nested lists, which must be regular, and their entries in order."""
+        """Return the shape of nested lists, which must be regular, and their entries in order."""
         shape: list[int] = []
         level, most = [data], DEEPEST if self.shape is None else len(self.shape.sizes)
         while level and len(shape) < most:
@@ -369,14 +375,14 @@ class Array(Converter):
 
 
 def _check(place: Place, shape: Sequence[int], leaves: Sequence[Any], wrong: Any, wanted: str) -> None:
-    """Fail at the first entry of nested lists that is wrong."""
+    """Raise at the first entry of nested lists that is wrong."""
     if np.any(wrong):
         first = int(np.argmax(wrong))
         place.at(*(np.unravel_index(first, tuple(shape)) if shape else ())).refuse(leaves[first], wanted)
 
 
 class Records(Converter):
-    """Classes of records, which a `kind` or `name` tells apart where there are several, with subclasses."""
+    """A converter of classes of records, which a `kind` or `name` tells apart where there are several."""
 
     forms = frozenset({TABLE})
 
@@ -409,7 +415,7 @@ class Records(Converter):
             raise context.error(f"{where}: is no {kind.__name__}: {type(cause).__name__}: {cause}") from None
 
     def _chosen(self, data: Mapping[str, Any], place: Place) -> tuple[Callable[..., Any], str | None]:
-        """The class that a table is of, or the function that makes it, and the key of the tag."""
+        """Return the class or maker that a table stands for, and the key of its tag."""
         kinds: dict[str, Callable[..., Any]] = {**kinds_of(*self.kind)}
         for base in self.kind:
             kinds.update(place.context.forms.get(base, {}))
@@ -435,7 +441,9 @@ class Records(Converter):
         return [self._reference(kind, defs) for kind in self.kind]
 
     def _reference(self, kind: type, defs: dict[str, Schema], alone: bool = False) -> Schema:
-        """A reference to the definition of a class, or of all its subclasses, which is added if missing."""
+        """Return a reference to the definition of a class or of all its subclasses, which is added if
+        missing.
+        """
         home = kind.__module__.partition(".")[0]
         known = [one for _, one in sorted(kinds_of(kind).items()) if one.__module__.partition(".")[0] == home]
         alone = alone or known in ([], [kind])
@@ -456,7 +464,7 @@ class Records(Converter):
 
 
 class Choice:
-    """The type of a field: one or several of which a value is one, and the words for what is given."""
+    """A converter of a field of one type or of several, with the words for values of the context."""
 
     def __init__(self, kind: Any, notes: Sequence[Any] = ()) -> None:
         kind, own = separate_notes(kind)
@@ -473,7 +481,7 @@ class Choice:
         self.only: bool = any(note.only for note in own_words) or any(one.only for one in self.choices)
 
     def read(self, data: Any, place: Place) -> Any:
-        """The value that plain data say."""
+        """Return the value that plain data stand for."""
         context = place.context
         if isinstance(data, str) and data in self.words:
             if data not in context.given:
@@ -496,18 +504,18 @@ class Choice:
         return fitting[0].read(data, place)
 
     def word_in(self, context: Context) -> str:
-        """The word of what is given that a field may be, or none."""
+        """Return the word for the value of the context that a field may be, or None."""
         return next((word for word in self.words if word in context.given), "")
 
     def schema(self, defs: dict[str, Schema]) -> Schema:
-        """The JSON schema of its plain data."""
+        """Return the JSON schema of its plain data."""
         several = [{"const": word} for word in self.own]
         if not self.only:
             several += [one.schema(defs) for one in self.choices] or self.every[0].schemas(defs)
         return several[0] if len(several) == 1 else {"anyOf": several}
 
     def write(self, value: Any, context: Context) -> Any:
-        """A value as plain data."""
+        """Return a value as plain data."""
         for word in self.words:
             if word in context.given and same(value, context.given[word]):
                 return word
@@ -521,7 +529,7 @@ class Choice:
 
 
 def _single(kind: Any, notes: Sequence[Any]) -> Converter:
-    """The converter of a type that is no union.
+    """Return the converter of a type that is no union.
 
     Raises:
         TypeError: it is no type of a field.
@@ -547,18 +555,18 @@ def _single(kind: Any, notes: Sequence[Any]) -> Converter:
 
 
 def is_record(kind: Any) -> bool:
-    """Whether a type is a class of records."""
+    """Return whether a type is a class of records."""
     return isinstance(kind, type) and (is_dataclass(kind) or issubclass(kind, Record))
 
 
 @lru_cache(maxsize=4096)
 def converter_of(field: Field) -> Choice:
-    """How a field is read, written and described."""
+    """Return how a field is read, written and described."""
     return Choice(field.type)
 
 
 def write(value: Any, context: Context) -> Any:
-    """A value as plain data, where its type says nothing of it."""
+    """Return a value as plain data, where its type states nothing about it."""
     if isinstance(value, np.ndarray | np.generic):
         if value.dtype.kind != "f" or np.isfinite(value).all():
             return value.tolist()
@@ -589,12 +597,12 @@ def _written(value: Any, context: Context) -> dict[str, Any]:
 
 
 def _listed(label: Any) -> Any:
-    """A label, of which tuples are lists."""
+    """Return a label as plain data, with tuples as lists."""
     if isinstance(label, tuple):
         return [_listed(part) for part in label]
     return label.item() if isinstance(label, np.generic) else label
 
 
 def _said(forms: set[str]) -> str:
-    """What plain data may be, in words."""
+    """Return what plain data may be, in words."""
     return " or ".join(sorted(forms - ({WHOLE} if NUMBER in forms else set())))

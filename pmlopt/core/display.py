@@ -29,7 +29,7 @@ _LATEX = {
 
 
 def number(value: float, digits: int = 4) -> str:
-    """A probability with so many digits after the point, without zeros at its end.
+    """Format a probability with so many digits after the point, without zeros at its end.
 
     Examples:
         >>> number(0.25), number(1 / 3), number(1.0), number(1e-9), number(1 - 1e-9)
@@ -43,7 +43,7 @@ def number(value: float, digits: int = 4) -> str:
 
 
 def nats(level: float) -> str:
-    """A level for people: what is rounding is 0.
+    """Format a level for people: rounding errors become 0.
 
     Examples:
         >>> nats(0.25), nats(3e-12)
@@ -53,7 +53,7 @@ def nats(level: float) -> str:
 
 
 def things(count: int, one: str, many: str = "") -> str:
-    """A number of things in words.
+    """Return a number of things in words.
 
     Examples:
         >>> things(1, "release"), things(2, "release"), things(0, "person", "people")
@@ -63,7 +63,7 @@ def things(count: int, one: str, many: str = "") -> str:
 
 
 def facts_html(title: str, facts: Mapping[str, str]) -> str:
-    """A title over names and what they are, a line each."""
+    """Format a title over names and what they are, a line each."""
     side = "style='text-align:left'"
     rows = "".join(
         f"<tr><th {side}>{_escaped(name)}</th><td {side}>{_escaped(text)}</td></tr>"
@@ -73,7 +73,7 @@ def facts_html(title: str, facts: Mapping[str, str]) -> str:
 
 
 def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A title over a table, cut after a dozen rows; what is left out is counted."""
+    """Format a title over a table, cut after a dozen rows; the rows left out are counted."""
     top = "".join(f"<th>{_escaped(name)}</th>" for name in head)
     body = "".join(
         "<tr>" + "".join(f"<td>{_escaped(cell)}</td>" for cell in row) + "</tr>" for row in rows[:MOST_ROWS]
@@ -83,7 +83,7 @@ def table_html(title: str, head: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def matrix_html(title: str, matrix: FloatArray, inputs: Sequence[Label], outputs: Sequence[Label]) -> str:
-    """A title over a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
+    """Format a matrix of probabilities, shaded by size, cut after a dozen rows and columns."""
     part = matrix[:MOST_ROWS, :MOST_COLUMNS]
     top = "".join(f"<th>{_escaped(str(label))}</th>" for label in outputs[:MOST_COLUMNS])
     body = "".join(
@@ -95,7 +95,7 @@ def matrix_html(title: str, matrix: FloatArray, inputs: Sequence[Label], outputs
 
 
 def table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    r"""A table for LaTeX with the package booktabs; the first column is text, the others are numbers.
+    r"""Format a table for LaTeX with the package booktabs; the first column is text, the others are numbers.
 
     Examples:
         >>> print(table_latex(["letter", "p"], [["a_1", "0.5"]]))
@@ -114,7 +114,7 @@ def table_latex(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def pandas() -> Any:
-    """The package pandas.
+    """Import the package pandas.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -140,7 +140,7 @@ def _left(count: int, what: str) -> str:
 
 
 def _shaded(value: float) -> str:
-    """A cell whose ground is bluer the larger its probability; its text is readable on dark pages, too."""
+    """Format a cell whose background is bluer the larger its probability, readable on dark pages too."""
     return f"<td style='background:rgba(0,114,178,{0.75 * value:.3f})'>{number(value)}</td>"
 
 
@@ -149,7 +149,7 @@ MOST_LABELS = 40
 
 
 def figure_class() -> type[Figure]:
-    """Matplotlib's Figure, or an error that names the extra."""
+    """Return Matplotlib's Figure, or raise an error that names the extra."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -163,7 +163,7 @@ def heat_map(
     outputs: Sequence[Label],
     leakages: FloatArray | None = None,
 ) -> Figure:
-    """A mechanism matrix as shades of blue, with the leakages in nats above its columns where there are some.
+    """Draw a mechanism matrix as shades of blue, with leakages in nats above its columns if given.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -186,7 +186,7 @@ def heat_map(
 
 
 def bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figure:
-    """A bar for each label.
+    """Draw a bar for each label.
 
     Raises:
         MissingExtraError: matplotlib is not installed.

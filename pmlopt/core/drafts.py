@@ -60,7 +60,7 @@ class Draft:
 
     @classmethod
     def begin(cls, target: Path, owner: str = NO_OWNER) -> Draft:
-        """Make an empty draft of a target, under a name that no other process has."""
+        """Create an empty draft of a target, under a name that no other process has."""
         name = f"{DRAFT_PREFIX}{compute_key(target.name)}-{owner}-{secrets.token_hex(8)}"
         folder = target.parent / name
         # fails where the name exists, so that no other process can have prepared the folder
@@ -70,12 +70,12 @@ class Draft:
 
     @property
     def part(self) -> Path:
-        """The path to make the content at: it has the target's name, and so its ending."""
+        """Return the path to make the content at: it has the target's name, and so its file format."""
         return self.folder / PART / self.target.name
 
     @property
     def whole(self) -> Path:
-        """The path of the complete content."""
+        """Return the path of the complete content."""
         return self.folder / WHOLE
 
     def seal(self) -> None:
@@ -116,7 +116,7 @@ def owner_of(draft: Path) -> str:
 
 
 def discard(path: Path) -> None:
-    """Remove a file, a link, or a folder with all that it holds; links are removed, and never followed."""
+    """Remove a file, a link, or a folder with its content; links are removed, and never followed."""
     with suppress(FileNotFoundError):
         if is_real_folder(path):
             shutil.rmtree(path)
@@ -180,7 +180,7 @@ def digest_names(entries: Any) -> str:
 
 
 def synchronize(folder: Path) -> None:
-    """Have the disk hold the names in a folder, where the system can."""
+    """Flush the names in a folder to the disk, where the system can."""
     with suppress(OSError):  # some systems do not open folders
         handle = os.open(folder, os.O_RDONLY)
         try:

@@ -51,7 +51,7 @@ class Range:
 
 @dataclass(frozen=True)
 class Given:
-    """That a value which the context has under this word is written as the word; with `only`, it must be."""
+    """A note that a value of the context is written as its word; with `only`, it must be that value."""
 
     word: str
     only: bool = False
@@ -59,13 +59,13 @@ class Given:
 
 @dataclass(frozen=True, eq=False)
 class Named:
-    """That a value is one of these, such as a function, and written as its name."""
+    """A note that a value is one of these, such as a function, and is written as its name."""
 
     values: Mapping[str, Any]
 
 
 class Mark(Enum):
-    """Marks of numbers, and of fields."""
+    """Flags of numbers, and of fields."""
 
     INFINITE = "may be infinite, which is written as the text inf or -inf"
     COUNT = "a number of letters that are not listed, held to what a file of its length may speak of"
@@ -77,7 +77,7 @@ INFINITE, COUNT, ADDED_LATER = Mark.INFINITE, Mark.COUNT, Mark.ADDED_LATER
 
 @dataclass(frozen=True)
 class Context:
-    """What a record is read or written in.
+    """The context in which a record is read or written.
 
     Attributes:
         given: what is known already, by the words of `Given`, such as the prior of a design.
@@ -101,7 +101,7 @@ class Context:
 
     @property
     def most(self) -> int:
-        """The number of letters that the file may speak of without listing them."""
+        """Return the number of letters that the file may refer to without listing them."""
         return max(ROOM, self.room, getattr(self.given.get("prior"), "size", 0))
 
 
@@ -123,7 +123,7 @@ class Record:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether two values are equal by content: arrays by their entries, records by their fields.
+    """Return whether two values are equal by content: arrays by their entries, records by their fields.
 
     Labels that nobody gave differ from the same numbers as labels.
 
@@ -147,7 +147,7 @@ def same(one: Any, other: Any) -> bool:
 
 
 def _hash(value: Any) -> int:
-    """A hash of what `same` compares: of arrays, lists and mappings their sizes."""
+    """Return a hash of what `have_equal_content` compares: of arrays, lists and mappings their sizes."""
     if isinstance(value, np.ndarray):
         return hash(value.shape)
     if isinstance(value, list | dict):
@@ -167,17 +167,17 @@ class Field:
 
     @property
     def required(self) -> bool:
-        """Whether it has no default."""
+        """Return whether it has no default."""
         return self.default is inspect.Parameter.empty and not self.several
 
     @cached_property
     def may_lack(self) -> bool:
-        """Whether files may lack it, which were written before it was added."""
+        """Return whether files may lack it because they were written before it was added."""
         return ADDED_LATER in separate_notes(self.type)[1]
 
 
 def maker(kind: Callable[..., Any]) -> Any:
-    """What makes the objects of a record class: its class method `from_fields`, or its constructor.
+    """Return what makes the objects of a record class: its class method `from_fields`, or its constructor.
 
     Of both the one that the nearest class defines; a function makes its own.
     """
@@ -189,7 +189,7 @@ def maker(kind: Callable[..., Any]) -> Any:
 
 @lru_cache(maxsize=1024)
 def fields_of(kind: Callable[..., Any]) -> tuple[Field, ...]:
-    """The fields of a record class, in the order of its constructor, or the parameters of a function.
+    """Return the fields of a record class in the order of its constructor, or the parameters of a function.
 
     Examples:
         >>> @dataclass(frozen=True)
@@ -260,7 +260,7 @@ def separate_notes(kind: Any) -> tuple[Any, tuple[Any, ...]]:
 
 
 def tag_of(kind: type) -> tuple[str, str] | None:
-    """The key, `kind` or `name`, and the text by which a class is told from its relatives, if it has one."""
+    """Return the key, `kind` or `name`, and the text that tell a class from its relatives, if it has one."""
     own = {one.name for one in dataclass_fields(kind)} if is_dataclass(kind) else set()
     for key in ("kind", "name"):
         word = inspect.getattr_static(kind, key, None)
@@ -270,7 +270,7 @@ def tag_of(kind: type) -> tuple[str, str] | None:
 
 
 def kinds_of(*bases: type) -> dict[str, type]:
-    """The classes with a tag of their own among some bases and all their subclasses, by their tags.
+    """Return the classes with a tag among some bases and their subclasses, by their tags.
 
     A class that was defined again, as in a notebook, replaces the earlier one. Where the package of a base
     declares it among its names, these are all loaded first, so that each of its classes is known.
@@ -302,7 +302,8 @@ def kinds_of(*bases: type) -> dict[str, type]:
 
 
 def written_as(kind: type) -> type:
-    """The class as whose fields an object of a class is written: itself, or that of which it is a form.
+    """Return the class as whose fields an object of a class is written: its own, or that of which it is a
+    form.
 
     Raises:
         FileFormatError: it has no tag of its own, where its relatives have.

@@ -42,12 +42,12 @@ _OUTPUT: ContextVar[Any] = ContextVar("output", default=None)
 
 
 def is_standard(path: str | os.PathLike[str]) -> bool:
-    """Whether a path stands for standard input or output."""
+    """Return whether a path stands for standard input or output."""
     return isinstance(path, str | os.PathLike) and os.fspath(path) == STANDARD
 
 
 def standard_input() -> BinaryIO:
-    """The bytes of standard input."""
+    """Return the bytes of standard input."""
     if sys.stdin is None:
         raise FileFormatError("-: standard input is closed")
     return sys.stdin.buffer
@@ -55,7 +55,7 @@ def standard_input() -> BinaryIO:
 
 @contextmanager
 def output_apart(text: IO[str]) -> Iterator[None]:
-    """Send bytes for standard output to this stream, wherever what is printed goes meanwhile."""
+    """Send bytes for standard output to this stream, wherever printed text goes meanwhile."""
     token = _OUTPUT.set(text)
     try:
         yield
@@ -82,7 +82,7 @@ def _kind_beside(path: str | os.PathLike[str]) -> int | None:
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to one file, by links of any kind, or would once it is there."""
+    """Return whether two paths lead to one file, by links of any kind, or would once it is there."""
     if is_standard(one) or is_standard(other):
         return False  # one is read and the other written: two streams
     try:
@@ -94,7 +94,7 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
 def write_whole(
     path: str | os.PathLike[str], content: bytes, *, private: bool = False, replace: bool = True
 ) -> None:
-    """Write a file so that it is there whole or not at all; see `whole_file`."""
+    """Write a file so that it is there completely or not at all; see `atomic_file`."""
     try:
         with whole_file(path, private=private, replace=replace) as stream:
             stream.write(content)
@@ -106,7 +106,7 @@ def write_whole(
 def whole_file(
     path: str | os.PathLike[str], *, private: bool = False, replace: bool = True
 ) -> Iterator[BinaryIO]:
-    """A stream to write a file to, which appears under its name when the block ends, and never before.
+    """Yield a stream to a file that appears under its name when the block ends, and never before.
 
     Its content is on the disk before it has its name, and the name when this returns. Where the system can,
     it has no name until then, so that a killed process leaves nothing. Elsewhere it is written beside its
@@ -144,7 +144,7 @@ def whole_file(
 
 
 def _stream(path: str | os.PathLike[str], kind: int | None) -> Generator[Any]:
-    """Standard output, or a pipe or a device."""
+    """Yield standard output, or a pipe or a device."""
     if kind is None:
         output = _OUTPUT.get() or sys.stdout
         if output is None:
@@ -163,7 +163,7 @@ def _handed_out(held: AbstractContextManager[BinaryIO]) -> Generator[BinaryIO]:
 
 
 def _begun(target: Path, mode: int) -> tuple[int, Path | None]:
-    """Open a file in a target's folder, without a name where the system can, else with one for now."""
+    """Open a file in a target's folder, without a name where the system can, else with a temporary one."""
     if hasattr(os, "O_TMPFILE") and Path("/proc/self/fd").exists():
         with suppress(OSError):  # not every kind of folder has them
             return os.open(target.parent, os.O_TMPFILE | os.O_RDWR, mode), None
@@ -184,9 +184,7 @@ def _published(
     replace: bool,
     seen: tuple[int, ...] | None = None,
 ) -> Generator[BinaryIO]:
-    """Hand out the stream, and give the file its name when it is whole; replace only the file that was seen,
-    where one was.
-    """
+    """Yield the stream, and give the file its name when it is complete."""
     temporary = name or (_name_for_now(target) if replace else target)
     held = ExitStack()
     try:
@@ -224,7 +222,7 @@ def _identity_of(path: Path) -> tuple[int, ...] | None:
 
 
 def rename(source: Path, target: Path) -> None:
-    """Give a whole file another name in its folder, at once and for good: the disk holds it on return."""
+    """Give a complete file another name in its folder, at once; the disk holds it on return."""
     source.replace(target)
     synchronize(target.parent)
 
@@ -233,7 +231,7 @@ def rename(source: Path, target: Path) -> None:
 def alone(
     path: str | os.PathLike[str], wait: float | None = None, error: type[InputError] = FileFormatError
 ) -> Iterator[None]:
-    """Be the only writer of a file or folder while the block runs, among those who ask for this.
+    """Hold the lock of a file or folder while the block runs, among those who ask for it.
 
     The lock is on a file of its own, `path.lock`, which goes when the block ends. The system lets go of the
     lock when the process ends, however it does, and does not hand it on to processes that outlive it. Locks
@@ -271,12 +269,14 @@ def alone(
 
 
 def reason_of(cause: Exception) -> str:
-    """What the system says went wrong, without the path."""
+    """Return what the system reports as the reason of a failure, without the path."""
     return (cause.strerror if isinstance(cause, OSError) else None) or str(cause)
 
 
 def _kind_of(path: str | os.PathLike[str]) -> int | None:
-    """The mode of the file, folder or device at a path, links followed; None where nothing is there."""
+    """Return the mode of the file, folder or device at a path, links followed; None where nothing is
+    there.
+    """
     with suppress(FileNotFoundError):
         return Path(path).stat().st_mode
     return None
@@ -295,7 +295,7 @@ LARGEST_EXPANSION = 2**26
 
 
 def read_saved(kind: Callable[..., T], content: bytes, path: str | os.PathLike[str]) -> T:
-    """The record of a saved file, of which the format and the version are looked at before all else.
+    """Return the record of a saved file, whose format and version are checked first.
 
     Raises:
         FileFormatError: it is of another format or version, or not of its format to the letter.
@@ -313,7 +313,7 @@ def read_saved(kind: Callable[..., T], content: bytes, path: str | os.PathLike[s
 
 
 def ending_of(path: str | os.PathLike[str], known: Sequence[str] = ENDINGS) -> str:
-    """The ending of a file, one of those that are known: by default those of a mechanism.
+    """Return the ending of a file, one of those that are known: by default those of a mechanism.
 
     What is written to `-`, standard output, is JSON where that is known.
     """
@@ -351,7 +351,7 @@ def _pieces(stream: BinaryIO, most: int) -> Iterator[bytes]:
 def rows_of(
     text: Iterable[str], where: object, delimiter: str = ",", not_text: str = ""
 ) -> Iterator[list[str]]:
-    """The rows of a CSV text, all of the header's length.
+    """Return the rows of a CSV text, all of the header's length.
 
     Blank lines are no rows, but in a file of one column, where they are missing cells.
 
@@ -386,7 +386,7 @@ def rows_of(
 def read_rows(
     path: str | os.PathLike[str], content: bytes | None = None, delimiter: str = ",", least: int = 2
 ) -> list[list[str]]:
-    """The rows of a whole CSV file in UTF-8, of which there are so many at least: a header and a row."""
+    """Return the rows of a complete CSV file in UTF-8, which has at least so many: a header and a row."""
     content = read_bytes(path) if content is None else content
     if (foreign := describe_foreign_file(content, small=True)) is not None:
         raise FileFormatError(f"{path}: {foreign}")
@@ -434,7 +434,7 @@ def csv_bytes(rows: Iterable[Sequence[Any]], delimiter: str = ",") -> bytes:
 
 
 def check_expansion(path: str | os.PathLike[str], content: bytes) -> None:
-    """Complain of a compressed file before its arrays fill the memory."""
+    """Raise for a compressed file whose arrays would fill the memory."""
     expanded = expanded_size(content)
     if expanded > len(content) + LARGEST_EXPANSION:
         raise FileFormatError(

@@ -39,7 +39,7 @@ _NUMBERS = {int, float, str, bool, np.float64, np.int64}
 
 
 def opened(data: Any, *, lazy: bool = False) -> Any:
-    """The frame or the series of narwhals on what another library made; None for anything else.
+    """Return the narwhals frame or series over data of another library; None for anything else.
 
     A frame that an engine (Polars, DuckDB, Dask, Spark) has not computed is, unless it may be `lazy`.
 
@@ -67,7 +67,7 @@ def opened(data: Any, *, lazy: bool = False) -> Any:
 
 
 def _of_arrow(data: Any) -> Any:
-    """A table of record batches, and of the pairs of `value_counts`, and a column of an array of Arrow."""
+    """Return a table of record batches or of the pairs of `value_counts`, and a column of an Arrow array."""
     if type(data).__module__.partition(".")[0] != "pyarrow":
         return data
     import pyarrow
@@ -80,41 +80,41 @@ def _of_arrow(data: Any) -> Any:
 
 
 def is_lazy(found: Any) -> bool:
-    """Whether what `opened` found is a frame that an engine has not computed."""
+    """Return whether what `to_narwhals` returned is a frame that an engine has not computed."""
     return hasattr(found, "collect")
 
 
 def is_frame(found: Any) -> bool:
-    """Whether what `opened` found has columns."""
+    """Return whether what `to_narwhals` returned has columns."""
     return hasattr(found, "columns")
 
 
 def pandas_index(found: Any) -> Any:
-    """The index of a frame or a series of pandas; None for those of others."""
+    """Return the index of a frame or a series of pandas; None for those of others."""
     import narwhals
 
     return narwhals.maybe_get_index(found)
 
 
 def row_names(found: Any) -> list[Any] | None:
-    """The index of a frame or a series of pandas; None for none, and for the numbers 0, 1, ... by default."""
+    """Return the index of a pandas frame or series; None for none, and for the default numbers."""
     index = pandas_index(found)
     return None if index is None or _is_made(index) else listed(index)
 
 
 def column_names(found: Any) -> list[Any] | None:
-    """The names of a frame's columns; None for the numbers 0, 1, ... that pandas makes."""
+    """Return the names of a frame's columns; None for the default numbers of pandas."""
     native = found.to_native()
     return None if _is_made(getattr(native, "columns", None)) else list(map(_plain, found.columns))
 
 
 def _is_made(index: Any) -> bool:
-    """Whether an index of pandas is the one that it gives to what nobody named."""
+    """Return whether an index of pandas is the one that it gives to rows without names."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step, index.name) == (0, 1, None)
 
 
 def are_named(data: Any) -> bool:
-    """Whether data name their rows or their columns.
+    """Return whether data name their rows or their columns.
 
     Examples:
         >>> import pandas
@@ -128,7 +128,7 @@ def are_named(data: Any) -> bool:
 
 
 def listed(values: Iterable[Any]) -> list[Any]:
-    """The values of an array, a series or any iterable, as plain Python objects.
+    """Return the values of an array, a series or any iterable, as plain Python objects.
 
     Examples:
         >>> listed(np.array([1, 2])), listed(iter("ab"))
@@ -146,7 +146,7 @@ def _plain(value: Any) -> Any:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value stands for none: None, NaN, or the NA and NaT of pandas.
+    """Return whether a value stands for none: None, NaN, or the NA and NaT of pandas.
 
     Examples:
         >>> is_missing(None), is_missing(float("nan")), is_missing("")
@@ -184,7 +184,7 @@ def masked_position(values: Any) -> tuple[int, ...] | None:
 
 
 def check_missing(missing: object, error: type[InputError] = InputError) -> None:
-    """Raise for what is no way to deal with a missing cell."""
+    """Raise for a value that is no way to deal with a missing cell."""
     if missing not in get_args(Missing):
         raise error(
             f"missing={missing!r} is not known: give one of {', '.join(map(repr, get_args(Missing)))}"

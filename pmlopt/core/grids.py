@@ -49,7 +49,7 @@ class Grid:
         return (self.lower + self.upper) / 2
 
     def divided(self, pieces: int) -> Grid:
-        """The grid with every interval of every axis cut into equal pieces.
+        """Return the grid with every interval of every axis cut into equal pieces.
 
         Examples:
             >>> Grid((np.array([0.0, 1.0, 3.0]),), (None,)).divided(2).edges[0].tolist()
@@ -60,13 +60,13 @@ class Grid:
         )
 
     def parents(self, pieces: int) -> IntArray:
-        """For each box of `divided(pieces)`, the box of this grid that holds it."""
+        """Return, for each box of `divide(pieces)`, the box of this grid that contains it."""
         shape = [len(edges) - 1 for edges in self.edges]
         fine = np.meshgrid(*(np.repeat(np.arange(n), pieces) for n in shape), indexing="ij")
         return np.asarray(np.ravel_multi_index([axis.ravel() for axis in fine], shape))
 
     def halved_where(self, share: FloatArray) -> Grid:
-        """The grid with those intervals of each axis halved that have at least the mean of a quantity.
+        """Return the grid with intervals of at least the mean of a quantity halved, along each axis.
 
         Args:
             share: (size,) how much each box has of the quantity, at least 0.
@@ -79,7 +79,8 @@ class Grid:
         return Grid(tuple(map(_divided, self.edges, pieces)), self.periods)
 
     def locate(self, points: ArrayLike) -> IntArray:
-        """(n,) the box of each of (n, axes) points; each holds its upper edge, the first its lower one too.
+        """Return the (n,) box of each of (n, axes) points; a box includes its upper edge, the first also its
+        lower one.
 
         Raises:
             PriorError: a point is outside, or has another number of axes.
@@ -103,7 +104,7 @@ class Grid:
         return np.asarray(np.ravel_multi_index(found, [len(edges) - 1 for edges in self.edges]))
 
     def nearest(self) -> FloatArray:
-        """(size, size) the least distance between a point of a box and one of another."""
+        """Compute the (size, size) least distances between a point of a box and one of another."""
         squares = np.zeros((self.size, self.size))
         for axis, period in enumerate(self.periods):
             low, high = self.lower[:, axis, None], self.upper[:, axis, None]
@@ -116,7 +117,9 @@ class Grid:
         return np.sqrt(squares)
 
     def farthest(self, points: FloatArray, boxes: slice) -> FloatArray:
-        """(boxes, M) the largest distance between a point of some boxes and each of (M, axes) points."""
+        """Compute the (boxes, M) largest distances between a point of some boxes and each of (M, axes)
+        points.
+        """
         squares: FloatArray = np.zeros(1)
         for axis, period in enumerate(self.periods):
             low, high = (side[boxes, axis, None] - points[None, :, axis] for side in (self.lower, self.upper))
@@ -135,7 +138,7 @@ def _corners(axes: Sequence[FloatArray]) -> FloatArray:
 
 
 def _divided(edges: FloatArray, pieces: IntArray) -> FloatArray:
-    """Edges with each interval cut into so many equal pieces; the old edges stay as they are."""
+    """Return edges with each interval cut into so many equal pieces; the old edges stay as they are."""
     steps = [
         low + (high - low) * np.arange(n) / n
         for low, high, n in zip(edges[:-1], edges[1:], pieces, strict=True)
@@ -144,6 +147,6 @@ def _divided(edges: FloatArray, pieces: IntArray) -> FloatArray:
 
 
 def _around(difference: FloatArray, period: float | None) -> FloatArray:
-    """The distance that a difference along an axis is."""
+    """Return the distance that a difference along an axis is."""
     straight = np.abs(difference)
     return straight if period is None else np.minimum(straight, period - straight)

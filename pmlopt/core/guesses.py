@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 
 class Guessed:
-    """A class whose `AttributeError` names what does what was meant, or the nearest name that there is.
+    """A base class whose `AttributeError` suggests the name that was meant, or the nearest one.
 
     Examples:
         >>> from pmlopt import Mechanism
@@ -34,7 +34,7 @@ class Guessed:
 
 
 def hint(word: str, known: Iterable[str], otherwise: str) -> str:
-    """The nearest of some known words as a question, or what else to say where none is near.
+    """Return the nearest of some known words as a question, or the fallback where none is near.
 
     Examples:
         >>> hint("hamng", ["hamming", "absolute"], "use another"), hint("x", ["hamming"], "use another")
@@ -45,7 +45,7 @@ def hint(word: str, known: Iterable[str], otherwise: str) -> str:
 
 
 def elsewhere(name: str, modules: Mapping[str, Any]) -> str:
-    """In which module a name is, or the nearest one; as the end of a sentence.
+    """Return in which module a name is, or the nearest one, as the end of a sentence.
 
     Examples:
         >>> from pmlopt import errors, measures

@@ -13,7 +13,7 @@ from pmlopt.errors import FileFormatError
 
 
 def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[int] | list[float]]:
-    """Labels and numbers of a CSV with a header: letter, count (or probability).
+    """Read labels and numbers of a CSV with a header: letter, count (or probability).
 
     With two columns of letters or more before one that is named as in `NUMBER_HEADERS`, a label is the tuple
     of them. Whole numbers are counts and come back as int; anything else comes back as float.
@@ -37,7 +37,7 @@ def read_letters(path: str | os.PathLike[str]) -> tuple[tuple[Label, ...], list[
 def _whole_or_real(
     path: str | os.PathLike[str], labels: tuple[Label, ...], texts: Sequence[str]
 ) -> list[int] | list[float]:
-    """The numbers of a table of letters: all as int where all are whole."""
+    """Return the numbers of a table of letters: all as int where all are integers."""
     if all(text.isascii() and text.isdigit() and len(text) < 4000 for text in texts):
         return [int(text) for text in texts]
     numbers = [

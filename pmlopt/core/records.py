@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 
 def read(kind: type[T], data: Any, where: str = "", context: Context | None = None) -> T:
-    """The record that plain data say, read strictly.
+    """Return the record that plain data stand for, read strictly.
 
     Args:
         kind: its class, or a base of it.
@@ -76,7 +76,7 @@ class _Doubled(dict[str, Any]):
 
 
 def parse_json(content: bytes | str, where: str, error: type[InputError] = FileFormatError) -> Any:
-    """Plain data of a JSON text, of which no key may stand twice in a table.
+    """Parse plain data of a JSON text, of which no key may stand twice in a table.
 
     Examples:
         >>> parse_json('{"a": [{"b": 1, "b": 2}]}', "file")
@@ -109,7 +109,7 @@ def parse_json(content: bytes | str, where: str, error: type[InputError] = FileF
 
 
 def _doubled_in(data: Any, path: str) -> Iterator[tuple[str, str]]:
-    """Where tables have a key twice."""
+    """Return where tables have a key twice."""
     if isinstance(data, _Doubled):
         yield path, data.key
     items: Any = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
@@ -118,7 +118,7 @@ def _doubled_in(data: Any, path: str) -> Iterator[tuple[str, str]]:
 
 
 def plain(value: Any, context: Context | None = None) -> Any:
-    """A record as plain data, from which `read` in the same context makes it again.
+    """Return a record as plain data, from which `read_record` in the same context makes it again.
 
     Where the context is not `complete`, fields that have their defaults are left out, as in problem files.
 
@@ -133,7 +133,7 @@ def plain(value: Any, context: Context | None = None) -> Any:
 
 
 def definitions(*kinds: type) -> dict[str, Schema]:
-    """The JSON schemas of record classes, of their subclasses, and of the records within.
+    """Return the JSON schemas of record classes, of their subclasses, and of the records within.
 
     A class stands under its name, and a base of several under its own, or under `Any` and its own, with a
     list of them. Subclasses that other packages define are left out.

@@ -14,7 +14,7 @@ from pmlopt.core.arrays import BoolArray, FloatArray
 
 
 def raised(holds: Callable[[float], bool], start: float, most: float = math.inf) -> float:
-    """A number from `start` on at which a condition holds, by steps of 1, 2, 4, ... units in the last place.
+    """Return a number from `start` on at which a condition holds, by steps of 1, 2, 4, ... ulp.
 
     Args:
         holds: the condition.
@@ -35,7 +35,7 @@ def raised(holds: Callable[[float], bool], start: float, most: float = math.inf)
 
 
 def smallest_holding(holds: Callable[[float], bool], start: float) -> float:
-    """The smallest float from `start` on at which a condition holds, a few units in the last place away.
+    """Return the least float from `start` on at which a condition holds, up to a few ulp.
 
     It steps by 1, 2, 4, ... units in the last place until the condition holds, and halves the last step.
 
@@ -59,7 +59,7 @@ def smallest_holding(holds: Callable[[float], bool], start: float) -> float:
 def bisected(
     above: Callable[[FloatArray], BoolArray], low: FloatArray, high: FloatArray, halvings: int = 60
 ) -> tuple[FloatArray, FloatArray]:
-    """(K,) two ends of many intervals after bisections, between which conditions cease to hold.
+    """Bisect many intervals, and return the (K,) ends between which conditions cease to hold.
 
     Args:
         above: whether the number that is looked for is above each of K numbers.
@@ -80,7 +80,7 @@ def bisected(
 
 
 def least_whole(holds: Callable[[int], bool], most: int) -> int | None:
-    """The least whole number from 1 on at which a condition holds, by doubling and halving; None up to most.
+    """Return the least integer from 1 on at which a condition holds, by doubling and halving, or None.
 
     Examples:
         >>> least_whole(lambda n: n * n > 1000, 10**6), least_whole(lambda n: False, 10**6)
@@ -98,7 +98,7 @@ def least_whole(holds: Callable[[int], bool], most: int) -> int | None:
 
 
 def halved(holds: Callable[[float], bool], fails: float, found: float, width: float) -> float:
-    """Bisection between a number at which a condition fails and a larger one at which it holds.
+    """Bisect between a number at which a condition fails and a larger one at which it holds.
 
     Args:
         holds: the condition.

@@ -89,7 +89,8 @@ class Chain(Record):
         smoothing: float = 0.0,
         labels: Iterable[Label] | None = None,
     ) -> Chain:
-        """The chain of counted moves, with a number added to the count of each first state and of each move.
+        """Build the chain of counted moves, with a number added to the count of each first state and of each
+        move.
 
         Args:
             sequences: the states of each person, in their order in time.
@@ -108,16 +109,16 @@ class Chain(Record):
 
     @property
     def size(self) -> int:
-        """N."""
+        """Return N, the number of states."""
         return len(self.initial)
 
     @property
     def steps(self) -> int | None:
-        """How many states there are in time; None where one kernel is for all steps."""
+        """Return how many states there are in time; None where one kernel is for all steps."""
         return None if len(self.kernels) == 1 else len(self.kernels) + 1
 
     def kernel(self, time: int) -> FloatArray:
-        """(N, N) from X_time to the next state; time is at least 1.
+        """Return the (N, N) kernel from X_time to the next state; time is at least 1.
 
         Raises:
             PriorError: the chain has ended.
@@ -127,7 +128,9 @@ class Chain(Record):
         return np.asarray(self.kernels[0 if self.steps is None else time - 1])
 
     def ends(self, time: int) -> tuple[FloatArray, FloatArray]:
-        """(N, N) the least and the largest chances of moves from X_time; both the kernel if known."""
+        """Return the (N, N) least and largest chances of moves from X_time; both the kernel if it is
+        known.
+        """
         kernel = self.kernel(time)
         if self.over is None:
             return kernel, kernel
@@ -135,14 +138,14 @@ class Chain(Record):
         return lower, upper
 
     def law(self, time: int) -> FloatArray:
-        """(N,) the law of X_time before anything is released; time is at least 1."""
+        """Compute the (N,) law of X_time before anything is released; time is at least 1."""
         found = self.initial
         for step in range(1, time):
             found = found @ self.kernel(step)
         return np.asarray(found)
 
     def stationary(self) -> FloatArray:
-        """(N,) the law that the kernel leaves as it is.
+        """Compute the (N,) law that the kernel leaves unchanged.
 
         Raises:
             PriorError: kernels differ by step, or there is more than one such law.
@@ -157,7 +160,7 @@ class Chain(Record):
 
 
 def normalised(laws: FloatArray) -> FloatArray:
-    """Laws along the last axis over their sums, which are exact; those that sum to one up to rounding stay.
+    """Divide laws along the last axis by their exact sums; those that sum to one up to rounding stay.
 
     So laws that were divided stay as they are when they are read again.
 
@@ -175,7 +178,7 @@ def normalised(laws: FloatArray) -> FloatArray:
 def counted_moves(
     sequences: Iterable[Sequence[Label]], labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], FloatArray, FloatArray]:
-    """The states, (N,) how many people are in each first, and (N, N) how often each moves to each.
+    """Count the moves of sequences: states, (N,) people in each first state, and (N, N) moves.
 
     Raises:
         PriorError: a state is not among the labels, or there are none.
@@ -201,7 +204,7 @@ def counted_moves(
 def smoothed(
     labels: tuple[Label, ...], firsts: FloatArray, moves: FloatArray, smoothing: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The law of the first state and the kernel of what `counted_moves` gives, a number added to each count.
+    """Return the law of the first state and the kernel of counts, with a number added to each count.
 
     Raises:
         PriorError: nothing is known of where a state moves to.
@@ -218,7 +221,7 @@ def smoothed(
 
 
 def _within(kernels: FloatArray, over: Sequence[ArrayLike] | FloatArray) -> FloatArray:
-    """(2, T, N, N) the bounds on kernels."""
+    """Check bounds on kernels, and return them as (2, T, N, N)."""
     for end in over:
         check_unmasked(end, "the bounds on kernels", PriorError)
     ends = [np.asarray(end, dtype=float) for end in over]

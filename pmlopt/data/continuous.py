@@ -29,10 +29,10 @@ class Law(Protocol):
     """
 
     def cdf(self, x: Any) -> Any:
-        """The probability of at most x, for an array of x."""
+        """Return the probability of at most x, for an array of x."""
 
     def support(self) -> Any:
-        """The least and the greatest number that can occur."""
+        """Return the least and the greatest number that can occur."""
 
 
 @dataclass(frozen=True, eq=False, init=False)
@@ -78,7 +78,7 @@ class Continuous:
     def from_samples(
         cls, values: ArrayLike, support: Any = None, period: bool | Sequence[bool] = False
     ) -> Continuous:
-        """The empirical law of a sample of numbers, (n,), or of points, (n, axes).
+        """Build the empirical law of a sample of numbers, (n,), or of points, (n, axes).
 
         The claim is then about a draw from this sample; probabilities are whole counts. How far the true law
         may be away is a matter of `confidence_ball(secret.prior(grid), delta)`.
@@ -128,11 +128,11 @@ class Continuous:
 
     @property
     def axes(self) -> int:
-        """How many numbers the secret is."""
+        """Return how many numbers the secret is."""
         return len(self.intervals)
 
     def even(self, bins: int) -> Grid:
-        """The grid with so many intervals of one length along each axis.
+        """Return the grid with so many intervals of one length along each axis.
 
         Raises:
             PriorError: it is no positive whole number.
@@ -146,7 +146,8 @@ class Continuous:
         return Grid(edges, periods)
 
     def masses(self, grid: Grid) -> FloatArray:
-        """(size,) the probability of each box of a grid; for a sample, the number of its values in it.
+        """Compute the (size,) probability of each box of a grid; for a sample, the number of its values in
+        it.
 
         Raises:
             PriorError: the law gives numbers that are no probabilities, or nothing to the support.
@@ -157,14 +158,15 @@ class Continuous:
         return self._product(grid, _masses)
 
     def _product(self, grid: Grid, of: Callable[[Law, FloatArray], FloatArray]) -> FloatArray:
-        """(size,) the products of what is told of the intervals of each axis."""
+        """Return the (size,) products of a quantity of the intervals of each axis."""
         total: FloatArray = np.ones(1)
         for law, edges in zip(self._laws, grid.edges, strict=True):  # type: ignore[attr-defined]
             total = np.outer(total, of(law, edges)).ravel()
         return total
 
     def prior(self, grid: Grid) -> Prior:
-        """The law of the box that holds the secret, on the boxes of positive probability; labels are centres.
+        """Return the law of the box that contains the secret, on boxes of positive probability; labels are
+        centres.
 
         Raises:
             PriorError: an interval has a probability of which the `cdf` shows no digits, since it is lost
@@ -195,12 +197,14 @@ def _check_whole(law: Law) -> None:
 
 
 def _masses(law: Law, edges: FloatArray) -> FloatArray:
-    """The probabilities between edges; above the median from the upper tail, whose digits a cdf loses."""
+    """Compute the probabilities between edges; above the median from the upper tail, whose digits a cdf
+    loses.
+    """
     return _with_rounding(law, edges)[0]
 
 
 def _masses_with_digits(law: Law, edges: FloatArray) -> FloatArray:
-    """The probabilities between edges, each 0 or known up to a small share of it.
+    """Compute the probabilities between edges, each 0 or known up to a small relative error.
 
     Raises:
         PriorError: one is not.
@@ -218,7 +222,7 @@ def _masses_with_digits(law: Law, edges: FloatArray) -> FloatArray:
 
 
 def _with_rounding(law: Law, edges: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The probabilities between edges, and by how much the rounding of a cdf may move each.
+    """Compute the probabilities between edges, and how much the rounding of a cdf may move each.
 
     Raises:
         PriorError: the law has an atom at the first edge, or its cdf does not rise.
@@ -237,7 +241,7 @@ def _with_rounding(law: Law, edges: FloatArray) -> tuple[FloatArray, FloatArray]
 
 
 def _rounding(tails: FloatArray) -> FloatArray:
-    """By how much probabilities of tails may be off: some units of their last place.
+    """Bound the rounding error of probabilities of tails: some units of their last place.
 
     Small ones that all are multiples of 2^-53 were subtracted from 1, as those that `scipy.stats` has no
     formula for, and keep no finer digits than the 1.
@@ -248,7 +252,7 @@ def _rounding(tails: FloatArray) -> FloatArray:
 
 
 def box_labels(grid: Grid, kept: BoolArray) -> list[Label]:
-    """The centre of each box that is kept: a number, or a tuple of numbers."""
+    """Return the centre of each box that is kept: a number, or a tuple of numbers."""
     centres = grid.centres[kept].tolist()
     return [centre[0] if len(centre) == 1 else tuple(centre) for centre in centres]
 

@@ -135,12 +135,12 @@ class Mechanism(Guessed):
         return hash((self.inputs, self.outputs, self.matrix.tobytes()))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
-        """The matrix, for numpy."""
+        """Return the matrix, for numpy."""
         return np.array(self.matrix, dtype=dtype, copy=copy)
 
     @property
     def shape(self) -> tuple[int, int]:
-        """(N, M), the numbers of inputs and outputs.
+        """Return (N, M), the numbers of inputs and outputs.
 
         Examples:
             >>> Mechanism([[0.75, 0.25, 0.0]]).shape
@@ -149,16 +149,17 @@ class Mechanism(Guessed):
         return len(self.inputs), len(self.outputs)
 
     def __repr__(self) -> str:
-        """The size and the labels: the numbers are in `matrix`."""
+        """Return the size and the labels: the numbers are in `matrix`."""
         return f"<Mechanism of {few(self.inputs)} to {few(self.outputs)}>"
 
     def _repr_html_(self) -> str:
-        """The matrix as a notebook shows it."""
+        """Return the matrix as a notebook shows it."""
         n, m = self.matrix.shape
         return matrix_html(f"Mechanism, {n} inputs and {m} outputs", self.matrix, self.inputs, self.outputs)
 
     def posterior(self, prior: PriorLike) -> FloatArray:
-        """(N, M) the posterior of the inputs given each output, `p[x] P[x,y] / q[y]`; NaN where q[y] is 0.
+        """Compute the (N, M) posterior of the inputs given each output, `p[x] P[x,y] / q[y]`; NaN where q[y]
+        is 0.
 
         Examples:
             >>> Mechanism([[0.75, 0.25], [0.25, 0.75]]).posterior([0.5, 0.5]).tolist()
@@ -171,7 +172,7 @@ class Mechanism(Guessed):
             return np.asarray(joint / joint.sum(axis=0))
 
     def to_pandas(self) -> Any:
-        """The matrix as a pandas data frame, inputs down and outputs across.
+        """Return the matrix as a pandas data frame, inputs down and outputs across.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -182,7 +183,7 @@ class Mechanism(Guessed):
         return pandas().DataFrame(self.matrix, index=index, columns=columns)
 
     def to_latex(self, digits: int = 4) -> str:
-        r"""The matrix as a LaTeX table, for the package booktabs.
+        r"""Return the matrix as a LaTeX table, for the package booktabs.
 
         Examples:
             >>> print(Mechanism([[0.75, 0.25]], ["yes"], ["a", "b"]).to_latex().splitlines()[4])
@@ -195,7 +196,7 @@ class Mechanism(Guessed):
         )
 
     def plot(self) -> Figure:
-        """The matrix as a heat map; `plots.mechanism_figure` adds the leakage under a prior.
+        """Plot the matrix as a heat map; `plots.mechanism_figure` adds the leakage under a prior.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -204,12 +205,12 @@ class Mechanism(Guessed):
 
     @property
     def record(self) -> dict[str, Any]:
-        """The mechanism as plain data: the labels of both sides and the matrix."""
+        """Return the mechanism as plain data: the labels of both sides and the matrix."""
         return {"inputs": list(self.inputs), "outputs": list(self.outputs), "matrix": self.matrix.tolist()}
 
     @property
     def support(self) -> NDArray[np.bool_]:
-        """(M,) which outputs can occur: those whose column is not zero.
+        """Return (M,) which outputs can occur: those whose column is not zero.
 
         Examples:
             >>> Mechanism([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]).support
@@ -218,7 +219,7 @@ class Mechanism(Guessed):
         return np.asarray(self.matrix.max(axis=0) > 0)
 
     def post_process(self, channel: MechanismLike) -> Mechanism:
-        """The mechanism followed by a channel from its outputs: the matrix product P W.
+        """Return the mechanism followed by a channel from its outputs: the matrix product P W.
 
         Args:
             channel: (M, K) row-stochastic; its rows are this mechanism's outputs.
@@ -237,7 +238,7 @@ class Mechanism(Guessed):
         return Mechanism(self.matrix @ after.matrix, self.inputs, after.outputs)
 
     def reduced(self, rtol: float = 1e-12) -> Mechanism:
-        """The same mechanism without outputs that never occur, similar outputs merged.
+        """Return the same mechanism without outputs that never occur, with similar outputs merged.
 
         Two outputs are similar when their columns are proportional [saeidian2026envelopes]: they tell an
         adversary the same. Merging keeps the first one's label and leaves every leakage unchanged.
@@ -252,7 +253,8 @@ class Mechanism(Guessed):
         return Mechanism(merged, self.inputs, subset_of(self.outputs, [group[0] for group in groups]))
 
     def similar_outputs(self, rtol: float = 1e-12) -> list[list[int]]:
-        """The outputs that occur, by place, in groups whose columns are proportional; see `reduced`.
+        """Group the outputs that occur, by index, so that the columns of a group are proportional; see
+        `reduced`.
 
         Examples:
             >>> Mechanism([[0.2, 0.3, 0.5, 0.0], [0.4, 0.6, 0.0, 0.0]]).similar_outputs()
@@ -269,7 +271,7 @@ class Mechanism(Guessed):
         return sorted([int(occurring[y]) for y in group] for group in groups)
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> Any:
-        """One random output for each value, drawn independently from its row, and exactly.
+        """Draw one random output for each value, independently from its row, and exactly.
 
         Bits are compared with the sums of the matrix as whole numbers (`pmlopt.data.sampling.categorical`),
         so that each output has its probability in the row, over the row's sum, and not nearly.
@@ -300,7 +302,7 @@ class Mechanism(Guessed):
         return labels if index is None else pandas().Series(labels, index, name=getattr(values, "name", None))
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-        """Write the mechanism to `path`, whole or not at all; the ending chooses the format.
+        """Write the mechanism to `path`, completely or not at all; the file format follows from its ending.
 
         `.csv`, `.tsv`: the header is the outputs, the first column the inputs. `.xlsx`: the same in a sheet
         of Excel. `.parquet`: a column for each output after one of the inputs. `.json`: labels, matrix and
@@ -342,7 +344,7 @@ class Mechanism(Guessed):
 def saved_mechanism(
     path: str | os.PathLike[str], name: str | None = None
 ) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The mechanism of a file with a matrix, and what stands beside it; see `Mechanism.load`."""
+    """Read the mechanism of a file with a matrix, and its metadata; see `Mechanism.load`."""
     stored = read_matrix(path, name=name)
     try:
         return Mechanism(stored.matrix, stored.inputs, stored.outputs), stored.metadata
@@ -401,7 +403,7 @@ def match_labels(
     right_name: str,
     error: type[InputError] = MechanismError,
 ) -> None:
-    """Raise where two sides have other labels, or the same in another order; `Positions` go with any."""
+    """Raise where two sides have other labels, or the same in another order; `DefaultLabels` match any."""
     if isinstance(left, Positions) or isinstance(right, Positions) or same_labels(left, right):
         return
     one, other = few(left), few(right)
@@ -449,7 +451,7 @@ def _size_hint(labels: tuple[Label, ...], inputs: tuple[Label, ...]) -> str:
 
 
 def _similar(shapes: FloatArray, columns: IntArray, rtol: float) -> list[list[int]]:
-    """Columns in groups, each with those that are within rtol of its first one and of no earlier group's."""
+    """Group columns, each group with those within rtol of its first one and of no earlier group's."""
     groups: list[list[int]] = []
     left = columns
     while len(left):

@@ -105,7 +105,7 @@ class Prior(Guessed, Record):
 
     @classmethod
     def uniform(cls, size: int, labels: Iterable[Label] | None = None) -> Prior:
-        """The uniform prior on `size` letters, exactly 1/size each in exact arithmetic.
+        """Build the uniform prior on `size` letters, exactly 1/size each in exact arithmetic.
 
         Examples:
             >>> Prior.uniform(4).probabilities
@@ -115,7 +115,7 @@ class Prior(Guessed, Record):
 
     @classmethod
     def from_counts(cls, counts: Numbers, labels: Iterable[Label] | None = None) -> Prior:
-        """The empirical distribution of a table of counts, with its sample size.
+        """Build the empirical distribution of a table of counts, with its sample size.
 
         Letters must be fixed before the sample is seen, and pseudo-counts are no sample: a promise over the
         sample does not hold for counts to which something was added.
@@ -143,7 +143,7 @@ class Prior(Guessed, Record):
 
     @classmethod
     def from_samples(cls, values: Iterable[Label], missing: Missing = "refuse") -> Prior:
-        """The empirical distribution of observed values; letters in ascending order.
+        """Build the empirical distribution of observed values; letters in ascending order.
 
         Args:
             values: an array, a series of pandas or Polars, or any iterable.
@@ -186,7 +186,7 @@ class Prior(Guessed, Record):
 
     @classmethod
     def from_weights(cls, weights: Sequence[int], labels: Iterable[Label] | None = None) -> Prior:
-        """The distribution proportional to whole numbers of any size, exactly; they are no sample.
+        """Build the distribution proportional to integers of any size, exactly; they are no sample.
 
         Raises:
             PriorError: a weight is zero, negative or not a whole number.
@@ -206,7 +206,7 @@ class Prior(Guessed, Record):
         counts: Annotated[tuple[int, ...], Shape("letters")] | None = None,
         samples: int | None = None,
     ) -> Prior:
-        """As a file has it, in which counts give the probabilities and the sample, where they are one.
+        """Build a prior from the fields of a file, in which counts may give probabilities and sample.
 
         Raises:
             PriorError: they are no prior, or counts, probabilities and samples are not of one law.
@@ -240,7 +240,7 @@ class Prior(Guessed, Record):
         samples: int | None,
         counts: tuple[int, ...] | None,
     ) -> Prior:
-        """Make a prior from parts that are checked already."""
+        """Build a prior from parts that are checked already."""
         probabilities.setflags(write=False)
         prior = cls.__new__(cls)
         vars(prior).update(probabilities=probabilities, labels=labels, samples=samples, counts=counts)
@@ -252,12 +252,12 @@ class Prior(Guessed, Record):
 
     @property
     def size(self) -> int:
-        """N, the number of letters."""
+        """Return N, the number of letters."""
         return len(self.probabilities)
 
     @cached_property
     def pmf(self) -> FloatArray:
-        """(N,) the probabilities over their sum, which rounding may leave off one by up to 1e-9.
+        """Return the (N,) probabilities over their sum, which rounding may leave off one by up to 1e-9.
 
         This is the distribution that every measure, bound and exact check speaks of.
         """
@@ -267,7 +267,7 @@ class Prior(Guessed, Record):
 
     @property
     def max_leakage(self) -> float:
-        """-log(min p) in nats: no mechanism has a larger PML under this prior.
+        """Return -log(min p) in nats: no mechanism has a larger PML under this prior.
 
         Examples:
             >>> round(Prior([0.5, 0.25, 0.25]).max_leakage, 12) == round(math.log(4), 12)
@@ -277,21 +277,21 @@ class Prior(Guessed, Record):
 
     @property
     def context(self) -> Context:
-        """In which records about its letters are written and read: where they have this prior they say so."""
+        """Return the context in which records about its letters are written and read."""
         return Context(given={"prior": self, "labels": self.labels})
 
     def __repr__(self) -> str:
-        """The size, the labels and the sample: the numbers are in `probabilities`."""
+        """Return the size, the labels and the sample: the numbers are in `probabilities`."""
         sample = "" if self.samples is None else f", from {self.samples} observations"
         return f"<Prior on {self.size} letters {few(self.labels)}{sample}>"
 
     def _repr_html_(self) -> str:
-        """The probabilities as a notebook shows them."""
+        """Return the probabilities as a notebook shows them."""
         sample = "" if self.samples is None else f", from {self.samples:,} observations"
         return table_html(f"Prior on {self.size} letters{sample}", ["letter", "probability"], self._rows(6))
 
     def to_pandas(self) -> Any:
-        """The probabilities as a pandas data frame with one column, letters down.
+        """Return the probabilities as a pandas data frame with one column, letters down.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -300,7 +300,7 @@ class Prior(Guessed, Record):
         return pandas().DataFrame({"probability": self.probabilities}, index=index)
 
     def to_latex(self, digits: int = 4) -> str:
-        r"""The probabilities as a LaTeX table, for the package booktabs.
+        r"""Return the probabilities as a LaTeX table, for the package booktabs.
 
         Examples:
             >>> print(Prior([0.75, 0.25], ["a", "b"]).to_latex().splitlines()[4])
@@ -313,7 +313,7 @@ class Prior(Guessed, Record):
         return [[str(label), number(probability, digits)] for label, probability in pairs]
 
     def plot(self) -> Figure:
-        """The probabilities as bars.
+        """Plot the probabilities as bars.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -322,7 +322,7 @@ class Prior(Guessed, Record):
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """N positive integers whose ratios are exactly those of the prior.
+        """Return N positive integers whose ratios are exactly those of the prior.
 
         Counts are their own weights; floats are dyadic rationals, put over one denominator.
 
@@ -335,7 +335,7 @@ class Prior(Guessed, Record):
         return common_integers(self.probabilities)[0]
 
     def reordered(self, labels: Iterable[Label]) -> Prior:
-        """The same prior with its letters in the order of `labels`.
+        """Return the same prior with its letters in the order of `labels`.
 
         Examples:
             >>> Prior([0.75, 0.25], labels=["a", "b"]).reordered(["b", "a"]).probabilities
@@ -360,7 +360,7 @@ def as_prior(prior: PriorLike) -> Prior:
 
 
 def _with_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[Iterable[Label] | None, Any]:
-    """The labels and the numbers of what may carry labels itself."""
+    """Return the labels and the numbers of data that may have labels of their own."""
     found = vector(data, what, PriorError)
     own = found.axes[0]
     if own is not None and labels is not None:
@@ -371,7 +371,9 @@ def _with_labels(data: Any, labels: Iterable[Label] | None, what: str) -> tuple[
 def counted(
     counts: Numbers, labels: Iterable[Label] | None = None
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-    """The labels and the whole numbers of a table of counts, which may be 0; `Positions` for a bare list."""
+    """Return the labels and the integers of a table of counts, which may be 0; `DefaultLabels` for a bare
+    list.
+    """
     labels, numbers = _with_labels(counts, labels, "the counts")
     values = list(numbers)
     if not values:

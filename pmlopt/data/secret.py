@@ -101,7 +101,7 @@ class Secret(Record):
         values: Iterable[Label] | None = None,
         name: str = "the secret",
     ) -> Secret:
-        """The empirical joint law of a table of counts, exact in exact arithmetic.
+        """Build the empirical joint law of a table of counts, exact in exact arithmetic.
 
         Args:
             counts: a mapping from (value of the secret, letter) to count, or from value to letter to count;
@@ -136,7 +136,7 @@ class Secret(Record):
     def from_samples(
         cls, values: Iterable[Label], letters: Iterable[Label], name: str = "the secret"
     ) -> Secret:
-        """The empirical joint law of pairs: the value of the secret and the letter of each person.
+        """Build the empirical joint law of pairs: the value of the secret and the letter of each person.
 
         Examples:
             >>> Secret.from_samples(["ill", "well", "well"], ["old", "old", "young"]).values
@@ -151,7 +151,7 @@ class Secret(Record):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Secret:
-        r"""The joint law of a CSV file with a header, in one of three forms.
+        r"""Read the joint law of a CSV file with a header, in one of three forms.
 
         - two columns, the value of the secret and the letter of each person;
         - three columns, the two and how often they occur together, or with which probability;
@@ -221,7 +221,7 @@ class Secret(Record):
         weights: tuple[Annotated[NDArray[np.object_], Shape("values", "letters"), Range(0)], ...],
         counted: bool = False,
     ) -> Secret:
-        """As a file has it: by whole numbers proportional to each joint law, which may be counts of a sample.
+        """Build a secret from the fields of a file: integers proportional to each joint law, maybe counts.
 
         Raises:
             PriorError: there is no law, or a value or a letter never occurs.
@@ -231,7 +231,7 @@ class Secret(Record):
         return cls.__new__(cls)._set(list(weights), labels, values, name, counted)
 
     def reordered(self, labels: Iterable[Label]) -> Secret:
-        """The same secret with the letters of X in the order of `labels`.
+        """Return the same secret with the letters of X in the order of `labels`.
 
         Raises:
             PriorError: they are not the letters of the joint law.
@@ -249,24 +249,24 @@ class Secret(Record):
 
     @cached_property
     def joint(self) -> FloatArray:
-        """(L, S, N) the joint laws."""
+        """Return the (L, S, N) joint laws."""
         return np.array([_shares(law) for law in self.weights])
 
     @cached_property
     def prior(self) -> Prior:
-        """The law of X, under the first joint law; of counts with its sample size."""
+        """Return the law of X, under the first joint law; of counts with its sample size."""
         if self.counted:
             return Prior.from_counts(self.weights[0].sum(axis=0).tolist(), self.labels)
         return Prior(_shares(self.weights[0].sum(axis=0)[None])[0], self.labels)
 
     @property
     def law(self) -> FloatArray:
-        """(S,) the law of the secret, under the first joint law."""
+        """Return the (S,) law of the secret, under the first joint law."""
         return np.asarray(self.joint[0].sum(axis=1))
 
     @property
     def conditionals(self) -> FloatArray:
-        """(S, N) the law of X given each value of the secret, under the first joint law."""
+        """Return the (S, N) law of X given each value of the secret, under the first joint law."""
         return np.asarray(self.joint[0] / self.joint[0].sum(axis=1, keepdims=True))
 
     def __repr__(self) -> str:
@@ -275,7 +275,7 @@ class Secret(Record):
 
 
 def _laws(joint: ArrayLike) -> FloatArray:
-    """(L, S, N) non-negative and finite."""
+    """Check that joint laws are finite and at least 0, and return them as (L, S, N)."""
     check_unmasked(joint, "the joint law", PriorError)
     try:
         laws = np.array(joint, dtype=float)
@@ -290,7 +290,7 @@ def _laws(joint: ArrayLike) -> FloatArray:
 
 
 def _shares(law: Any) -> FloatArray:
-    """Whole numbers over their sum."""
+    """Return integers over their sum."""
     total = law.sum()
     return np.array([[float(count) / float(total) if total < 2**1000 else count / total for count in row]
                      for row in law])  # fmt: skip

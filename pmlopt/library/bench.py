@@ -32,7 +32,7 @@ MAX_ZIPF_LETTERS = 50
 
 @dataclass(frozen=True)
 class Row:
-    """One program: both values, what is claimed of them, and the time of each.
+    """One program: both values, the claims about them, and the time of each.
 
     Attributes:
         linear: whether the program is one linear program; the others are convex, or a search over several.

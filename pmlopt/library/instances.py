@@ -94,18 +94,20 @@ class Expected:
             Mechanism(self.mechanism)  # complains of a matrix that is none
 
     def agrees(self, optimum: float) -> bool:
-        """Whether an optimum stands in the relation that is claimed."""
+        """Return whether an optimum stands in the relation that is claimed."""
         return RELATIONS[self.relation](optimum, self.value, self.slack)
 
     @property
     def slack(self) -> float:
-        """How far an optimum may be off: rtol times the value's size, or times 1e-3 where it is small."""
+        """Return how far an optimum may be off: rtol times the value's size, or times 1e-3 where it is
+        small.
+        """
         return self.rtol * max(1e-3, abs(self.value))
 
 
 @dataclass(frozen=True)
 class Source:
-    """Where a problem comes from: the key in references.bib, and the place in the source."""
+    """The source of a problem: the key in references.bib, and the place in the source."""
 
     cite: str
     where: str
@@ -113,7 +115,7 @@ class Source:
 
 @dataclass(frozen=True, eq=False)
 class ProblemFile:
-    """What a problem file holds."""
+    """The content of a problem file."""
 
     id: str
     title: str
@@ -152,12 +154,12 @@ class Instance:
     expected: Expected | None
 
     def program(self, **changes: Any) -> Program[Any]:
-        """Declare it, with other values for some of its arguments where they are given."""
+        """Declare the program, with other values for some of its arguments where they are given."""
         return self.builder(**{**self.arguments, **changes})
 
     @property
     def prior(self) -> Prior:
-        """The prior of the problem.
+        """Return the prior of the problem.
 
         Raises:
             InstanceError: it is about a query, and has none.
@@ -169,18 +171,18 @@ class Instance:
 
     @property
     def names_closed_form(self) -> bool:
-        """Whether a closed form is said to have the expected value."""
+        """Return whether a closed form is claimed to have the expected value."""
         return self.expected is not None and self.expected.closed_form is not None
 
     def closed_value(self) -> float | None:
-        """The value of the closed form that the instance names, or None."""
+        """Compute the value of the closed form that the instance names, or return None."""
         if self.expected is None or self.expected.closed_form is None:
             return None
         return closed_value(self.program(), self.expected.closed_form)
 
 
 def logarithm(table: Mapping[str, Any], path: str) -> float:
-    """The logarithm that a table `{ log = "9/8" }` says, of a rational that would not fill the memory.
+    """Return the logarithm that a table `{ log = "9/8" }` names, of a rational of limited size.
 
     Raises:
         InstanceError: it is another table, or the number is not positive or too long.
@@ -203,7 +205,7 @@ def logarithm(table: Mapping[str, Any], path: str) -> float:
 
 
 def _arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[str, Any]:
-    """What a builder is called with: each of its parameters is read knowing those before."""
+    """Return what a builder is called with: each of its parameters is read knowing those before."""
     known = {name: one for name, one in inspect.signature(builder).parameters.items() if name in FIELDS}
     names = [name for name in FIELDS if name in known or name == "secret"]
     for key in params:
@@ -227,19 +229,19 @@ def _arguments(builder: Callable[..., Any], params: Mapping[str, Any]) -> dict[s
 
 
 def library() -> Path:
-    """The folder of the problem library: inside the installed package, or in the checkout."""
+    """Return the folder of the problem library: inside the installed package, or in the checkout."""
     package = Path(__file__).parent.parent
     installed = package / "problems"
     return installed if installed.is_dir() else package.parent / "problems"
 
 
 def load_all() -> list[Instance]:
-    """Every instance of the library, in the order of their ids."""
+    """Load every instance of the library, in the order of their ids."""
     return sorted((load(path) for path in library().glob("*/*.toml")), key=lambda instance: instance.id)
 
 
 def find(name: str | os.PathLike[str]) -> Instance:
-    """An instance by the path of its file (`-` is standard input), or by its id in the library.
+    """Find an instance by the path of its file (`-` is standard input), or by its id in the library.
 
     Raises:
         InstanceError: there is neither, or the file breaks the schema.
@@ -293,7 +295,7 @@ CLOSED_FORMS_OF: Mapping[str, tuple[str, ...]] = {
 
 
 def closed_form(program: Program[Any], name: str) -> Mechanism:
-    """The mechanism of a closed form, with the labels of the program.
+    """Build the mechanism of a closed form, with the labels of the program.
 
     Raises:
         InstanceError: it is none that belongs to the program.
@@ -309,7 +311,7 @@ def closed_form(program: Program[Any], name: str) -> Mechanism:
 
 
 def closed_value(program: Program[Any], name: str) -> float:
-    """The value of a program by a closed form.
+    """Compute the value of a program by a closed form.
 
     Raises:
         InstanceError: it is none that belongs to the program.

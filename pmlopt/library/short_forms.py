@@ -33,7 +33,7 @@ TheQuery: TypeAlias = Annotated[Query, Given("query")]
 
 
 def _form(make: Callable[..., Any], **types: Any) -> Callable[..., Any]:
-    """A function as one of parameters of these types, which may be left out where it has a default."""
+    """Return a function as one of parameters of these types, which may be left out where it has a default."""
 
     def made(**values: Any) -> Any:
         return make(**values)
@@ -50,7 +50,7 @@ def _form(make: Callable[..., Any], **types: Any) -> Callable[..., Any]:
 
 
 def _check_one(**given: Any) -> None:
-    """Complain unless something is given for exactly one name."""
+    """Raise unless something is given for exactly one name."""
     found = [name for name, value in given.items() if value is not None]
     if len(found) != 1:
         raise InstanceError(f"give exactly one of {', '.join(given)}, not {' and '.join(found) or 'none'}")

@@ -25,7 +25,7 @@ from pmlopt.measures.leakage import (
 
 
 def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
-    """The mean slack `psi_1 = E max(0, 1 - e^(eps - l(Y)))` of a mechanism at a level.
+    """Compute the mean slack `psi_1 = E max(0, 1 - e^(eps - l(Y)))` of a mechanism at a level.
 
     It is below the failure probability; post-processing may raise it.
 
@@ -45,7 +45,7 @@ def mean_slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> fl
 
 
 def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
-    """The slack `psi_2 = max_x sum_y max(0, P[x,y] - e^eps q[y])` of a mechanism at a level.
+    """Compute the slack `psi_2 = max_x sum_y max(0, P[x,y] - e^eps q[y])` of a mechanism at a level.
 
     It is the least delta of `ApproximatePML`. Post-processing cannot raise it; it is no bound on the failure
     probability, nor that on it.
@@ -64,7 +64,8 @@ def slack(prior: PriorLike, mechanism: MechanismLike, epsilon: float) -> float:
 
 
 def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
-    """Level of a mechanism under `ApproximatePML`, in nats: the least epsilon with `slack(epsilon) <= delta`.
+    """Compute the level of a mechanism under `ApproximatePML`: the least epsilon with `slack(epsilon) <=
+    delta`.
 
     `log max_x max_E (P(E | x) - delta) / P(E)`, at least 0; the events are the outcomes in descending order
     of `P[x,y] / q[y]`, as many as are best.
@@ -92,7 +93,7 @@ def approximate_pml_level(prior: PriorLike, mechanism: MechanismLike, delta: flo
 def leakage_quantile(
     prior: PriorLike, mechanism: MechanismLike, delta: float, *, upper: bool = False
 ) -> float:
-    """The leakage that an outcome exceeds with probability delta at most, in nats.
+    """Compute the leakage that an outcome exceeds with probability delta at most, in nats.
 
     The least t with `P(l(Y) <= t) >= 1 - delta`, so that the mechanism is (t, delta)-probabilistic PML; with
     `upper` the largest t with `P(l(Y) >= t) >= delta`, which is larger where the law of l(Y) has a gap there.
@@ -122,8 +123,7 @@ def leakage_quantile(
 
 
 def quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) -> float:
-    """The least t that is exceeded with probability `share` at most; with `upper` the largest t such that t
-    or more has probability `share` or more.
+    """Compute the least t exceeded with probability `share` at most, or with `upper` the largest such t.
 
     Args:
         levels: (M,) of outcomes, the levels themselves or anything that grows with them.
@@ -149,7 +149,7 @@ def quantile(levels: FloatArray, law: FloatArray, share: float, *, upper: bool) 
 
 
 def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) -> float:
-    """The leakage `log max_x P(E | x) / P(E)` of learning that an event has happened, in nats.
+    """Compute the leakage `log max_x P(E | x) / P(E)` of learning that an event has happened, in nats.
 
     Args:
         prior: N letters.
@@ -176,7 +176,7 @@ def event_leakage(prior: PriorLike, mechanism: MechanismLike, event: ArrayLike) 
 
 
 def binary_envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) -> float:
-    """The largest leakage of a (generalised) event of probability delta, in nats.
+    """Compute the largest leakage of a (generalised) event of probability delta, in nats.
 
     A lower bound on `envelope`: post-processing to two outcomes.
 
@@ -198,7 +198,7 @@ def binary_envelope(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
 
 
 def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> FloatArray:
-    """(M,) with which probability each outcome is in the event of probability delta that leaks most.
+    """Compute the (M,) probabilities with which outcomes belong to the event of mass delta that leaks most.
 
     For each letter the outcomes are taken in descending order of `P[x,y] / q[y]` up to the mass delta, the
     last one in part; the letter with the largest `P(E | x)` decides.
@@ -229,7 +229,7 @@ def binary_event(prior: PriorLike, mechanism: MechanismLike, delta: float) -> Fl
 
 
 def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) -> tuple[float, float]:
-    """A lower and an upper bound on the `envelope`, in nats, without a linear program.
+    """Compute a lower and an upper bound on the `envelope` without a linear program, in nats.
 
     Below: no post-processing (`leakage_quantile`) and binary post-processing (`binary_envelope`). Above: the
     level, and the maximal leakage plus `log(1/delta)`.
@@ -254,7 +254,7 @@ def envelope_bounds(prior: PriorLike, mechanism: MechanismLike, delta: float) ->
 
 
 def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) -> float:
-    """The slack at which `ApproximatePML(level, slack)` keeps the envelope at delta within epsilon.
+    """Compute the slack at which `ApproximatePML(level, slack)` keeps the envelope at delta within epsilon.
 
     `delta (e^epsilon - e^level) / N`. The outcome of a post-processing that leaks log t through the letter x
     has `t P(z) <= P(z | x) <= e^level P(z) + slack`, and one outcome for each letter suffices: together they
@@ -284,7 +284,7 @@ def envelope_slack(size: int, epsilon: float, delta: float, level: float = 0.0) 
 
 
 def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
-    """An upper bound on the envelope of mechanisms run one after another, `sum_i L_i + log(1/delta)` in nats.
+    """Compute a bound on the envelope of successive mechanisms, `sum_i L_i + log(1/delta)` in nats.
 
     Args:
         leakages: (n,) the maximal leakage of each; where a mechanism depends on earlier outputs, the largest
@@ -304,7 +304,7 @@ def composed_envelope_bound(leakages: ArrayLike, delta: float) -> float:
 
 
 def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> float:
-    """The largest maximal leakage of a second mechanism over the outputs of a first, in nats.
+    """Compute the largest maximal leakage of a second mechanism over the outputs of a first, in nats.
 
     Args:
         first: (N, M).
@@ -331,7 +331,7 @@ def conditional_maximal_leakage(first: MechanismLike, second: ArrayLike) -> floa
 
 
 def counted_envelope_bound(outputs: int, delta: float) -> float:
-    """An upper bound on the envelope of any computation with M outputs, `log(M / delta)` in nats.
+    """Compute a bound on the envelope of any computation with M outputs, `log(M / delta)` in nats.
 
     Source: [saeidian2026envelopes, Section VII].
 
@@ -343,7 +343,7 @@ def counted_envelope_bound(outputs: int, delta: float) -> float:
 
 
 def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> FloatArray:
-    """The privacy loss `L(y) = log(P[x,y] / P[x',y])` of each outcome for two letters, in nats.
+    """Compute the privacy loss `L(y) = log(P[x,y] / P[x',y])` of each outcome for two letters, in nats.
 
     inf where only the first letter can emit y, -inf where only the second can, NaN where neither.
 
@@ -369,7 +369,7 @@ def privacy_loss(mechanism: MechanismLike, first: Label, second: Label) -> Float
 
 
 def privacy_loss_law(mechanism: MechanismLike, first: Label, second: Label) -> tuple[FloatArray, FloatArray]:
-    """The law of the privacy loss for two letters, where the first is the true one.
+    """Compute the law of the privacy loss for two letters, where the first is the true one.
 
     Args:
         mechanism: (N, M).
@@ -397,7 +397,7 @@ def privacy_loss_law(mechanism: MechanismLike, first: Label, second: Label) -> t
 
 
 def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
-    """The law of the pointwise maximal leakage l(Y).
+    """Compute the law of the pointwise maximal leakage l(Y).
 
     Args:
         prior: N letters.
@@ -420,7 +420,8 @@ def leakage_law(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray,
 
 
 def approximate_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
-    """The least delta at which a mechanism is (epsilon, delta)-differentially private: its privacy profile.
+    """Compute the least delta at which a mechanism is (epsilon, delta)-differentially private: its privacy
+    profile.
 
     `max_{x,x'} sum_y max(0, P[x,y] - e^eps P[x',y])`, the largest hockey-stick divergence of rows. It is a
     slack and no probability of failure: the privacy loss exceeds epsilon with at least this probability
@@ -445,7 +446,7 @@ def approximate_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
 
 
 def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
-    """The least epsilon at which a mechanism is (epsilon, delta)-differentially private, in nats.
+    """Compute the least epsilon at which a mechanism is (epsilon, delta)-differentially private, in nats.
 
     `log max_{x,x'} max_E (P(E | x) - delta) / P(E | x')`, at least 0, over the events E of outcomes in
     descending order of the privacy loss; inf where some event of more than delta is impossible for x'.
@@ -471,7 +472,7 @@ def approximate_dp_level(mechanism: MechanismLike, delta: float) -> float:
 
 
 def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
-    """The least delta at which a mechanism is (epsilon, delta)-probabilistically differentially private.
+    """Compute the least delta of (epsilon, delta)-probabilistic differential privacy of a mechanism.
 
     `max_{x,x'} P(L(Y) > epsilon | x)`, the largest probability that the privacy loss exceeds epsilon. A loss
     that is epsilon but for rounding does not. Post-processing may raise it.
@@ -498,7 +499,7 @@ def probabilistic_dp_delta(mechanism: MechanismLike, epsilon: float) -> float:
 
 
 def _slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
-    """The largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
+    """Compute the largest of `sum_y max(0, P[x,y] - e^level o[y])` over the letters x and the laws o."""
     return max(
         float((matrix * -np.expm1(-np.maximum(losses - level, 0.0))).sum(axis=1).max())
         for _, losses in _against(matrix, others)
@@ -506,7 +507,8 @@ def _slack(matrix: FloatArray, others: FloatArray, level: float) -> float:
 
 
 def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
-    """The least level at which `_slack` is a share, at least 0, by the events of the largest losses.
+    """Compute the least level of at least 0 at which `_max_slack` is a share, by the events of the largest
+    losses.
 
     Rounded up at its own size; where the laws are not rows of the matrix they are means of these, rounded.
     """
@@ -535,13 +537,15 @@ def _level(matrix: FloatArray, others: FloatArray, share: float) -> float:
 
 
 def _against(matrix: FloatArray, others: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """Each of some laws of the output, (M,), with the (N, M) losses to it; -inf for what cannot occur."""
+    """Yield each of some laws of the output, (M,), with the (N, M) losses to it; -inf for impossible
+    outcomes.
+    """
     for law in np.atleast_2d(others):
         yield law, np.where(matrix > 0, _losses(matrix, law), -np.inf)
 
 
 def _losses(truth: FloatArray, other: FloatArray) -> FloatArray:
-    """log(truth / other), without cancellation where both are near."""
+    """Compute log(truth / other), without cancellation where both are near."""
     up = log_quotient(np.minimum(truth, other), np.abs(truth - other))
     # the quotient is formed over the smaller one, for which log_quotient is made
     signed = np.where(truth >= other, up, -up)
@@ -557,7 +561,7 @@ def _row(m: Mechanism, letter: Label) -> FloatArray:
 
 
 def _law(levels: FloatArray, masses: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Levels in ascending order with their masses, those that differ by rounding alone made one."""
+    """Return levels in ascending order with their masses, those that differ by rounding only merged."""
     order = np.argsort(levels, kind="stable")
     ascending = levels[order]
     # compared with the first of its group, so that a chain of near levels cannot grow into one

@@ -80,7 +80,7 @@ class Estimable:
         return np.asarray(left[:, : self.rank]), np.asarray(sizes[: self.rank])
 
     def includes(self, combinations: FloatArray) -> np.ndarray:
-        """(K,) whether each row of a (K, N) matrix can be estimated.
+        """Return (K,) whether each row of a (K, N) matrix can be estimated.
 
         Frequencies sum to one: a number that is added to a row changes nothing, and is taken out first.
         """
@@ -111,7 +111,8 @@ class Estimable:
 
 
 def estimable(mechanism: MechanismLike) -> Estimable:
-    """What the output of a mechanism tells of the frequencies of its inputs, however many people there are.
+    """Return which combinations of input frequencies the output of a mechanism determines, for any number of
+    people.
 
     Args:
         mechanism: (N, M).
@@ -149,7 +150,7 @@ def rank_warnings(mechanism: Mechanism) -> tuple[str, ...]:
 
 
 def _echelon(rows: FloatArray) -> FloatArray:
-    """The reduced row echelon form of independent rows, by pivots of the largest entry in a column."""
+    """Reduce independent rows to echelon form, by pivots of the largest entry in a column."""
     done = 0
     for column in range(rows.shape[1]):
         if done == len(rows):

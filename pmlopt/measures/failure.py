@@ -29,7 +29,7 @@ BREACH_PENALTY = 1e3
 
 @runtime_checkable
 class LeastMeans(Protocol):
-    """What is needed of a set of priors: `pmlopt.model.uncertainty.PriorSet` has it."""
+    """A protocol of sets of priors: `pmlopt.model.uncertainty.PriorSet` has it."""
 
     def least_mean(self, matrix: FloatArray) -> FloatArray:
         """(M,) the least mean of each column over the set."""
@@ -51,7 +51,7 @@ class LeastMeans(Protocol):
 def failure_probability(
     prior: PriorLike, mechanism: MechanismLike, epsilon: float, over: LeastMeans | None = None
 ) -> float:
-    """P(l(Y) > epsilon): the probability that an outcome leaks more than epsilon.
+    """Compute P(l(Y) > epsilon), the probability that an outcome leaks more than epsilon.
 
     A leakage that is epsilon but for rounding is not more: nothing exceeds a mechanism's own level.
 
@@ -89,7 +89,7 @@ def failure_probability(
 
 
 def _largest(priors: LeastMeans, mechanism: Mechanism, epsilon: float) -> float:
-    """The supremum over a set of priors, by best-first branch and bound over which outcomes fail."""
+    """Compute the supremum over a set of priors, by best-first branch and bound over which outcomes fail."""
     merged = [mechanism.matrix[:, group].sum(axis=1) for group in mechanism.similar_outputs()]
     search = _Search.of(priors, np.column_stack(merged), epsilon)
     count = search.columns.shape[1]
@@ -150,12 +150,14 @@ class _Search:
         return cls(priors, kept, math.exp(-epsilon) * peaks[able], most)
 
     def look(self, law: FloatArray) -> None:
-        """Note how much fails under a prior."""
+        """Record how much fails under a prior."""
         q = law @ self.columns
         self.best = max(self.best, float(q[q <= self.limits * (1 + 1e-12)].sum()))
 
     def node(self, fates: FloatArray) -> tuple[float, int | None]:
-        """An upper bound where some outcomes fail (1) and some do not (-1), and the outcome to branch on."""
+        """Return an upper bound where some outcomes fail (1) and some do not (-1), and the outcome to
+        branch on.
+        """
         law, caps, floors, breach = self._relaxed(fates)
         if breach > 0 and self._is_empty(fates):
             return 0.0, None
@@ -175,7 +177,7 @@ class _Search:
         return np.where(room > 1e-12 * self.limits, self.limits / np.where(room > 0, room, 1.0), 0.0)
 
     def _is_empty(self, fates: FloatArray) -> bool:
-        """Whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
+        """Return whether no prior of the set meets the conditions of a node, by multipliers that prove it."""
         _, caps, floors, _ = self._relaxed(fates, gain=0.0)
         caps, floors = np.where(fates == 1, caps, 0.0), np.where(fates == -1, floors, 0.0)
         weights = np.maximum(caps, 0.0) - np.maximum(floors, 0.0)
@@ -187,7 +189,7 @@ class _Search:
     def _relaxed(
         self, fates: FloatArray, gain: float = 1.0
     ) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """The linear relaxation of a node over the polytope of the set.
+        """Solve the linear relaxation of a node over the polytope of the set.
 
         Args:
             fates: (M,) the node's conditions.
@@ -225,7 +227,7 @@ class _Search:
         return law, caps, multipliers[3 * n :], float(answer.x[z + n :].sum())
 
     def _bound(self, fates: FloatArray, caps: FloatArray, floors: FloatArray) -> tuple[float, FloatArray]:
-        """The Lagrangian bound of any multipliers, and the prior where it is attained."""
+        """Return the Lagrangian bound of any multipliers, and the prior where it is attained."""
         slopes, (free, inside, out) = self._slopes, (fates == 0, fates == 1, fates == -1)
         share = np.clip(np.where(free & (slopes > 0), caps, 0.0), 0.0, 1.0)
         price = np.clip(np.where(inside, caps, 0.0), 0.0, BREACH_PENALTY)

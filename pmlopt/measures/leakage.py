@@ -21,7 +21,7 @@ _SAME_SUM = 1e-12
 
 
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
-    """The logarithm of (low + difference) / low for low, difference >= 0, without cancellation.
+    """Compute the logarithm of (low + difference) / low for low, difference >= 0, without cancellation.
 
     A ratio near one is told by the difference, which the caller sums from non-negative terms; inf
     where low is 0 and the difference is not, 0 where both are.
@@ -39,7 +39,7 @@ def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
 
 
 def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray:
-    """The logarithms of `<above_k, v> / <below_k, v>` for each column v, without cancellation.
+    """Compute the logarithms of `<above_k, v> / <below_k, v>` for each column v, without cancellation.
 
     Rows whose sums are the same differ by nothing on a constant, so that the least entry of v cancels;
     and a difference of products that is no more than rounding is none.
@@ -75,7 +75,8 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
 
 
 def log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray:
-    """The logarithms of a / b for entries a, b >= 0, without cancellation: that of 1 + 2^-52 is 2^-52.
+    """Compute the logarithms of a / b for entries a, b >= 0, without cancellation: that of 1 + 2^-52 is
+    2^-52.
 
     Returns:
         Of the same shape; -inf where a is 0, inf where b alone is.
@@ -104,7 +105,7 @@ def largest_log_entry_ratios(above: FloatArray, below: FloatArray) -> FloatArray
 
 
 def level_rounding(level: float, terms: int = 1) -> float:
-    """How far a level in nats may be off because the ratio that it is the logarithm of was rounded.
+    """Bound the error of a level in nats that stems from rounding the ratio inside the logarithm.
 
     A ratio of so many terms is off by a few units in its last place, which is as much in nats; but levels
     next to 0 have digits of their own, so it is never more than a share of 1e-9 of the level.
@@ -117,7 +118,7 @@ def level_rounding(level: float, terms: int = 1) -> float:
 
 
 def log_sum(terms: FloatArray, axis: int | None = None) -> FloatArray:
-    """The logarithm of a sum of exponentials along an axis, which is kept.
+    """Compute the logarithm of a sum of exponentials along an axis, which is kept.
 
     -inf terms count as nothing, and one term must be finite.
 
@@ -131,7 +132,7 @@ def log_sum(terms: FloatArray, axis: int | None = None) -> FloatArray:
 
 
 def maximal_leakage(mechanism: MechanismLike) -> float:
-    """The maximal leakage log(sum_y max_x P[x,y]) of a mechanism, in nats.
+    """Compute the maximal leakage log(sum_y max_x P[x,y]) of a mechanism, in nats.
 
     Source: [issa2020operational, Theorem 1].
 
@@ -146,7 +147,7 @@ def maximal_leakage(mechanism: MechanismLike) -> float:
 
 
 def ldp_level(mechanism: MechanismLike) -> float:
-    """The level of local differential privacy, max_y log(max_x P[x,y] / min_x P[x,y]), in nats.
+    """Compute the level of local differential privacy, max_y log(max_x P[x,y] / min_x P[x,y]), in nats.
 
     inf where an output of the support has probability zero for some letter.
 
@@ -163,7 +164,7 @@ def ldp_level(mechanism: MechanismLike) -> float:
 
 
 def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
-    """The mutual information I(X; Y) = sum_xy p[x] P[x,y] log(P[x,y] / q[y]), in nats.
+    """Compute the mutual information I(X; Y) = sum_xy p[x] P[x,y] log(P[x,y] / q[y]), in nats.
 
     Examples:
         >>> import math
@@ -182,7 +183,7 @@ def mutual_information(prior: PriorLike, mechanism: MechanismLike) -> float:
 def channel_capacity(
     mechanism: MechanismLike, tolerance: float = 1e-12, iterations: int = 200
 ) -> tuple[float, float]:
-    """The channel capacity, the largest mutual information over all priors, from below and above, in nats.
+    """Compute bounds on the channel capacity, the largest mutual information over all priors, in nats.
 
     An interior point over priors. The information is the lower bound, and the upper one is the largest
     divergence of a row from the output law.
@@ -214,14 +215,14 @@ def channel_capacity(
 
 
 def norms(weights: FloatArray, columns: FloatArray, order: float) -> FloatArray:
-    """(M,) `(sum_x w[x] v[x]^order)^(1/order)` of columns v >= 0."""
+    """Compute the (M,) norms `(sum_x w[x] v[x]^order)^(1/order)` of columns v >= 0."""
     top = columns.max(axis=0)
     shares = columns / np.where(top > 0, top, 1.0)
     return np.asarray(top * (weights @ shares**order) ** (1 / order))
 
 
 def surplus(d: FloatArray) -> FloatArray:
-    """The function (1 + d) log(1 + d) - d >= 0: of mean-zero d its mean is that of (1 + d) log(1 + d).
+    """Compute (1 + d) log(1 + d) - d >= 0: for d of mean zero its mean is that of (1 + d) log(1 + d).
 
     No terms cancel: near 0 it is a power series.
     """
@@ -239,7 +240,7 @@ _SURPLUS = (1 / 2, -1 / 6, 1 / 12, -1 / 20, 1 / 30, -1 / 42, 1 / 56)
 
 
 def region_boundaries(prior: PriorLike) -> FloatArray:
-    """(N,) the boundaries eps_0 = 0 <= eps_1 <= ... <= eps_{N-1} of the privacy regions, in nats.
+    """Compute the (N,) boundaries eps_0 = 0 <= eps_1 <= ... <= eps_{N-1} of the privacy regions, in nats.
 
     With p sorted in descending order, eps_k = -log(p_1 + ... + p_{N-k}): from eps_k on, a column may
     have k zeros. Sums are taken exactly, and rounded once.
@@ -258,7 +259,7 @@ def region_boundaries(prior: PriorLike) -> FloatArray:
 
 
 def privacy_region(prior: PriorLike, epsilon: float) -> int:
-    """The number k in 1..N of the privacy region of epsilon: at most k-1 zeros a column.
+    """Return the number k in 1..N of the privacy region of epsilon: at most k-1 zeros a column.
 
     Region k is [eps_{k-1}, eps_k); the last one, k = N, has no upper end. A level that is a boundary but for
     rounding, such as `math.log(4 / 3)` of four letters alike, is on it and so in the upper region.
@@ -278,7 +279,7 @@ def privacy_region(prior: PriorLike, epsilon: float) -> int:
 
 @dataclass(frozen=True)
 class SecretWitness:
-    """Where a mechanism leaks most about a secret.
+    """The place where a mechanism leaks most about a secret.
 
     Attributes:
         level: in nats, the PML level about the secret.
@@ -294,7 +295,8 @@ class SecretWitness:
 
 
 def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
-    """The information density of each value of a secret and each outcome, `log P(y | s) / P(y)`, in nats.
+    """Compute the information density `log P(y | s) / P(y)` of each value of a secret and each outcome, in
+    nats.
 
     `P(y | s) = sum_x P(x | s) P[x,y]`: the output depends on the secret S through the data X alone.
 
@@ -325,7 +327,7 @@ def secret_densities(secret: Secret, mechanism: MechanismLike) -> FloatArray:
 
 
 def secret_witness(secret: Secret, mechanism: MechanismLike) -> SecretWitness:
-    """The value of a secret and the outcome at which a mechanism leaks most about it.
+    """Find the value of a secret and the outcome at which a mechanism leaks most about it.
 
     Examples:
         >>> import math
@@ -352,7 +354,7 @@ def on_letters_of(secret: Secret, mechanism: MechanismLike) -> Mechanism:
 
 
 def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> FloatArray:
-    """The pointwise maximal leakage of each outcome, l(y) = log(max_x P[x,y] / q[y]), in nats.
+    """Compute the pointwise maximal leakage of each outcome, l(y) = log(max_x P[x,y] / q[y]), in nats.
 
     q = p P is the law of the output. Outputs with q[y] = 0 are outside the support: they get -inf,
     so that they count in no maximum.
@@ -387,7 +389,7 @@ def pointwise_leakage(prior: PriorLike | Secret, mechanism: MechanismLike) -> Fl
 
 
 def _leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_]) -> FloatArray:
-    """(M,) the logarithms of the peak times the mass of some letters, over the mean, for each column.
+    """Compute the (M,) logarithms of the peak times the mass of some letters, over the mean, for each column.
 
     Args:
         p: the prior.
@@ -403,7 +405,7 @@ def _leakages(p: Prior, m: Mechanism, counted: NDArray[np.bool_]) -> FloatArray:
 
 
 def leakage_level(prior: PriorLike | Secret, mechanism: MechanismLike) -> float:
-    """The PML level: the largest pointwise maximal leakage over the support of Y, in nats.
+    """Compute the PML level: the largest pointwise maximal leakage over the support of Y, in nats.
 
     The smallest epsilon for which the mechanism satisfies epsilon-PML [grosse2025empirical, Definition 2];
     for a `Secret` in place of the prior that of `PML(epsilon, about=secret)`.
@@ -417,7 +419,7 @@ def leakage_level(prior: PriorLike | Secret, mechanism: MechanismLike) -> float:
 
 
 def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArray, FloatArray]:
-    """The pointwise leakage in two parts: that an output excludes letters, and what it tells of the others.
+    """Split the pointwise leakage in two: the part from letters that an output excludes, and the rest.
 
     `l(y) = -log p(A) + log max_x P[x,y] p(A) / q[y]` with A the letters that can emit y: the leakage of its
     support, and that under the prior on A alone. Both are at least 0.
@@ -440,7 +442,7 @@ def leakage_parts(prior: PriorLike, mechanism: MechanismLike) -> tuple[FloatArra
 
 
 def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
-    """The information density i(x; y) = log(P[x,y] / q[y]) of letters and outcomes, (N, M), in nats.
+    """Compute the (N, M) information densities i(x; y) = log(P[x,y] / q[y]), in nats.
 
     -inf where P[x,y] = 0, which includes every output outside the support.
 
@@ -457,7 +459,7 @@ def information_density(prior: PriorLike, mechanism: MechanismLike) -> FloatArra
 
 
 def lip_levels(prior: PriorLike, mechanism: MechanismLike) -> tuple[float, float]:
-    """The levels of local information privacy: the least with -lower <= i(x; y) <= upper, in nats.
+    """Compute the least levels with -lower <= i(x; y) <= upper of local information privacy, in nats.
 
     Over the support, and with the two sides apart (asymmetric LIP). `upper` is the PML level;
     `lower` is inf where an output of the support excludes a letter.

@@ -21,7 +21,7 @@ TERMS = 18
 
 
 def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
-    """The function `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha from 1 on.
+    """Compute `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha from 1 on.
 
     Of mean-zero d its mean is `(E (1 + d)^alpha - 1) / (alpha - 1)`, and no terms cancel. At alpha = 1 it is
     the limit, `surplus`.
@@ -48,7 +48,8 @@ def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
 
 
 def order_levels(law: FloatArray, columns: FloatArray, alpha: float) -> FloatArray:
-    """(M,) `log(sum_x w[x] (v[x] / <w, v>)^alpha) / (alpha - 1)` of columns v, not zero, under a law w.
+    """Compute (M,) `log(sum_x w[x] (v[x] / <w, v>)^alpha) / (alpha - 1)` of columns v, not zero, under a law
+    w.
 
     That is the divergence of order alpha of the posterior from the law, in nats; for alpha from 1 on.
 
@@ -80,7 +81,7 @@ def order_levels(law: FloatArray, columns: FloatArray, alpha: float) -> FloatArr
 
 
 def sibson_level(law: FloatArray, columns: FloatArray, alpha: float) -> float:
-    """Sibson's information of order alpha of a mechanism without columns of zeros, in nats; alpha above 1.
+    """Compute Sibson's information of order alpha > 1 of a mechanism without columns of zeros, in nats.
 
     Examples:
         >>> round(float(np.exp(sibson_level(np.full(2, 0.5), np.array([[0.75, 0.25], [0.25, 0.75]]), 2))), 12)
@@ -96,7 +97,7 @@ def sibson_level(law: FloatArray, columns: FloatArray, alpha: float) -> float:
 def maximal_alpha_leakage(
     mechanism: MechanismLike, alpha: float, tolerance: float = 1e-12, iterations: int = 200
 ) -> tuple[float, float]:
-    """Maximal alpha-leakage, the largest Sibson information of order alpha over all priors, from both sides.
+    """Compute bounds on maximal alpha-leakage, the largest Sibson information of order alpha over all priors.
 
     With `u[y] = sum_x p[x] P[x,y]^alpha` it is `alpha / (alpha - 1) log max_p sum_y u[y]^(1/alpha)`, in nats:
     near the channel capacity for orders near 1, and the maximal leakage at infinity. The sum is concave in
@@ -128,7 +129,8 @@ def maximal_alpha_leakage(
 def renyi_centre(
     matrix: FloatArray, alpha: float, tolerance: float = 1e-14, iterations: int = 200
 ) -> tuple[FloatArray, float, float]:
-    """The law t of the output from which the rows diverge least, with the largest divergence of order alpha.
+    """Find the law t of the output from which the rows diverge least, with the largest divergence of order
+    alpha.
 
     `min_t max_x D_alpha(P[x] || t)` is the maximal alpha-leakage: the best t is proportional to
     `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` at the best prior p. Any t proves an upper bound.
@@ -165,7 +167,8 @@ def renyi_centre(
 
 
 def _rescaled_norms(rows: FloatArray, alpha: float) -> Callable[[FloatArray], Local]:
-    """The sum over outputs of `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` less 1, times `alpha / (alpha - 1)`.
+    """Return the function of p that sums `(sum_x p[x] P[x,y]^alpha)^(1/alpha)` less 1, times `alpha / (alpha
+    - 1)`.
 
     Near alpha = 1 that is the mutual information. Gradients are up to one constant for all letters.
     """

@@ -26,12 +26,12 @@ NEARLY = 0.99
 
 
 def _share(probability: float) -> str:
-    """A probability with four digits, and never 1 for what is less."""
+    """Format a probability with four digits, and never as 1 for less."""
     return "more than 0.9999" if 0.9999 < probability < 1 else f"{probability:.4g}"
 
 
 def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
-    """The posterior of the letters given each outcome: `P(x | y) = p[x] P[x,y] / q[y]`.
+    """Compute the posterior of the letters given each outcome: `P(x | y) = p[x] P[x,y] / q[y]`.
 
     Args:
         prior: N letters.
@@ -49,7 +49,7 @@ def posterior(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
 
 @dataclass(frozen=True)
 class OutcomeTells:
-    """What one outcome tells of a letter drawn from the prior.
+    """What one outcome reveals of a letter drawn from the prior.
 
     Attributes:
         output: the outcome.
@@ -73,18 +73,18 @@ class OutcomeTells:
 
     @property
     def identifies(self) -> bool:
-        """Whether only one letter can have led to it."""
+        """Return whether only one letter can have led to it."""
         return self.after == 1.0 and self.before < 1.0
 
     @property
     def row(self) -> tuple[str, ...]:
-        """Outcome, its probability, letter, probability before and after, and leakage, as text."""
+        """Return outcome, its probability, letter, probability before and after, and leakage, as text."""
         after = "certain" if self.identifies else _share(self.after)
         told = f"{self.probability:.4g}", said([self.letter]), f"{self.before:.4g}"
         return said([self.output]), *told, after, nats(self.leakage)
 
     def __str__(self) -> str:
-        """A sentence.
+        """Return a sentence.
 
         Examples:
             >>> print(what_outcomes_tell([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])[0])
@@ -99,7 +99,7 @@ class OutcomeTells:
 
 
 def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[OutcomeTells]:
-    """What each outcome that occurs tells of the letter, those that leak most first.
+    """Summarize what each outcome that occurs reveals of the letter, those that leak most first.
 
     The letter that is named is the one whose probability the outcome multiplies most, and of several the
     likeliest: `max_x P(x | y) / p[x]` is the exponential of the pointwise maximal leakage of the outcome
@@ -130,7 +130,8 @@ def what_outcomes_tell(prior: PriorLike, mechanism: MechanismLike) -> list[Outco
 
 
 def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
-    """The epsilon at which PML keeps the posterior of every letter at a bound: `log(bound / max_x p[x])`.
+    """Compute the epsilon at which PML keeps the posterior of every letter at a bound: `log(bound / max_x
+    p[x])`.
 
     An outcome of a mechanism that satisfies epsilon-PML multiplies the probability of a letter by e^epsilon
     at most. No larger epsilon will do for all mechanisms where the bound is below one.
@@ -159,7 +160,8 @@ def epsilon_for(prior: PriorLike, largest_posterior: float) -> float:
 
 
 def outcome_warnings(tells: Sequence[OutcomeTells]) -> tuple[str, ...]:
-    """What is easily overlooked: outcomes that leave one letter or rule letters out, or a single outcome.
+    """List what is easily overlooked: outcomes that leave one letter or rule letters out, or a single
+    outcome.
 
     Examples:
         >>> outcome_warnings(what_outcomes_tell([0.5, 0.5], [[1, 0], [0, 1]]))[0]
@@ -198,13 +200,13 @@ class Audit:
     outcomes: tuple[OutcomeTells, ...]
 
     def __str__(self) -> str:
-        """The levels, and what the outcomes that leak most tell."""
+        """Return the levels, and what the outcomes that leak most reveal."""
         levels = [f"{name} {level:.6g} nats" for name, level in self.levels.items()]
         return "\n".join([*levels, *map(str, self.outcomes[:MOST_TOLD])])
 
 
 def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:
-    """Every level of a mechanism under a prior, and what its outcomes tell.
+    """Compute every level of a mechanism under a prior, and what its outcomes reveal.
 
     Args:
         prior: N letters.
@@ -231,7 +233,7 @@ def audit(prior: PriorLike, mechanism: MechanismLike) -> Audit:
 
 
 def guessing_probability(prior: PriorLike, mechanism: MechanismLike, guesses: int = 1) -> float:
-    """The probability to be right within k guesses after the outcome, as of decoding to lists of k letters.
+    """Compute the probability to be right within k guesses after the outcome, as in list decoding.
 
     `sum_y` of the k largest `p[x] P[x,y]`. `GuessLeakage` bounds the same for each outcome.
 
@@ -255,7 +257,8 @@ def guessing_probability(prior: PriorLike, mechanism: MechanismLike, guesses: in
 
 
 def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) -> float:
-    """The mean number of guesses, one letter after the other, until the data is found after the outcome.
+    """Compute the mean number of guesses, one letter after the other, until the data is found after the
+    outcome.
 
     `sum_y sum_i i^order (the i-th largest p[x] P[x,y])`: the likeliest letter is guessed first.
 
@@ -283,6 +286,6 @@ def guesswork(prior: PriorLike, mechanism: MechanismLike, order: float = 1.0) ->
 
 
 def _ordered(prior: PriorLike, mechanism: MechanismLike) -> FloatArray:
-    """(N, M) the joint probabilities of each outcome, the largest first."""
+    """Return the (N, M) joint probabilities of each outcome, the largest first."""
     p, m = paired(prior, mechanism)
     return np.asarray(np.sort(p.pmf[:, None] * m.matrix, axis=0)[::-1])

@@ -72,7 +72,7 @@ class Constraint(Record, ABC):
 
     @abstractmethod
     def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
-        """C as (R, N M), on the mechanism row by row, and the (R,) offsets.
+        """Return C as (R, N M), on the mechanism row by row, and the (R,) offsets.
 
         Raises:
             ProgramError: it is on other labels than those of the prior and the outputs.
@@ -106,7 +106,7 @@ class Invariant(Constraint):
 
 
 class _OfScores(Constraint):
-    """On scores of letters and outputs: numbers by label, or the labels themselves where they are numbers."""
+    """A constraint on scores of letters and outputs: numbers by label, or numeric labels themselves."""
 
     scores: tuple[tuple[Label, int | float], ...] | None
 
@@ -121,7 +121,7 @@ class _OfScores(Constraint):
         )
 
     def _of(self, labels: Sequence[Label], what: str) -> NDArray[Any]:
-        """The scores of labels, exactly."""
+        """Return the scores of labels, exactly."""
         if self.scores is not None:
             known = [label for label, _ in self.scores]
             places = places_of(labels, known, what, ProgramError)
@@ -134,7 +134,9 @@ class _OfScores(Constraint):
         return exact_array(labels)
 
     def _errors(self, prior: Prior, outputs: Sequence[Label]) -> FloatArray:
-        """(N, M) the score of the output less that of the letter, of which floats must hold the square."""
+        """Compute the (N, M) score of the output less that of the letter, of which floats must hold the
+        square.
+        """
         released, own = self._of(outputs, "the outputs"), self._of(prior.labels, "the letters")
         try:
             with np.errstate(over="ignore"):
@@ -151,7 +153,7 @@ class _OfScores(Constraint):
 
 
 def _score(label: Label, score: Any) -> int | float:
-    """A score as a float, or as an int where it is a whole number of another type."""
+    """Return a score as a float, or as an int where it is an integer of another type."""
     number = real(score, f"the score of {label!r}", ProgramError)
     if isinstance(score, float | np.floating) or score != int(score):
         return number
@@ -205,11 +207,11 @@ class Variance(_OfScores):
 
 
 class _Shut(Constraint):
-    """Pairs of a letter and an output that never occur."""
+    """Pairs of a letter and an output that must never occur."""
 
     @abstractmethod
     def shut(self, prior: Prior, outputs: Sequence[Label]) -> BoolArray:
-        """(N, M) where they are."""
+        """Return (N, M) where they are."""
 
     def rows(self, prior: Prior, outputs: Sequence[Label]) -> tuple[sparse.csr_array, FloatArray]:
         shut = self.shut(prior, outputs)
@@ -263,7 +265,7 @@ class Within(_OfScores, _Shut):
 
 
 class Strata(_Shut):
-    """Letters change within their stratum alone: `P[x,y] = 0` where x and y are of two strata.
+    """Changes of letters within their stratum only: `P[x,y] = 0` where x and y are of two strata.
 
     Args:
         groups: the labels of each stratum, or the stratum of each label.
@@ -294,7 +296,7 @@ class Strata(_Shut):
 
 
 def _by_stratum(strata: Mapping[Any, Any]) -> list[list[Label]]:
-    """The labels of each stratum, from the stratum of each label.
+    """Return the labels of each stratum, from the stratum of each label.
 
     Raises:
         ProgramError: a stratum is no label.
@@ -453,5 +455,5 @@ class OutcomeLeakage(Constraint):
 
 
 def _by_letter(values: FloatArray) -> sparse.csr_array:
-    """(N, N M) a row for each letter, of values on its entries."""
+    """Return (N, N M) a row for each letter, of values on its entries."""
     return sparse.block_diag([sparse.csr_array(row[None, :]) for row in values], format="csr")

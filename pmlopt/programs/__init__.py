@@ -1,4 +1,4 @@
-"""The questions, a folder for each: its builder, its certificate, and a file for each method.
+"""The programs and methods, a folder for each kind: its builder, its certificate, and a file for each method.
 
 `pmlopt.programs` offers what few programs need and the top of the package leaves out: how an answer ended
 (`Status`), methods with options of their own, and two builders beside better-known ones. The names are

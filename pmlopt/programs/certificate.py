@@ -1,4 +1,4 @@
-"""Certificates: fields and the claims that follow from them, decided again from their numbers."""
+"""Certificates: the base class, and the checks that decide each claim again from its numbers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DECIMAL = "decimal arithmetic of 50 digits"
 
 
 class Status(StrEnum):
-    """How a solve ended."""
+    """The way in which a solve ended."""
 
     OPTIMAL = "optimal"
     """The certified gap is within the tolerance."""
@@ -58,7 +58,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Claim:
-    """One thing that a certificate claims, decided again from its numbers without the solver.
+    """One claim of a certificate, decided again from its numbers without the solver.
 
     Attributes:
         name: what was looked at, such as "level".
@@ -78,16 +78,16 @@ class Claim:
 
     @property
     def verdict(self) -> str:
-        """In one word or two."""
+        """Return the verdict in one or two words."""
         return {True: "holds", False: "FAILS", None: "not checked"}[self.holds]
 
     @property
     def exact(self) -> bool:
-        """Whether it was decided without rounding that could matter."""
+        """Return whether the claim was decided without rounding that could matter."""
         return self.arithmetic == RATIONAL
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: what `pmlopt verify --json` prints of it."""
+        """Return plain data: what `pmlopt verify --json` prints of the claim."""
         return {
             "part": self.name,
             "holds": self.holds,
@@ -103,7 +103,7 @@ class Claim:
 
 
 def context_of(mechanism: Mechanism, prior: Prior | None) -> Context:
-    """In which a certificate is written and read: what its file holds beside it, under the words for these.
+    """Make the context in which a certificate is written and read: mechanism, labels and prior.
 
     Those are the mechanism, its inputs as the labels, and the prior; one by orbits has its prior in it.
     """
@@ -120,7 +120,7 @@ StoredPrior = Annotated[Prior, Given("prior", only=True)]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Certificate(ABC):
-    """What is claimed of a mechanism, and the means to check it without the solver.
+    """The claims about a mechanism, and the means to check them without the solver.
 
     The fields of each kind are its file format; what follows from them is computed and never stored.
 
@@ -142,63 +142,63 @@ class Certificate(ABC):
 
     @property
     def about(self) -> Prior | None:
-        """The prior that the claim is about, where it is about one that is listed."""
+        """Return the prior that the claim is about; None where it is about none that is listed."""
         found = getattr(self, "prior", None)
         return found if isinstance(found, Prior) else None
 
     @property
     @abstractmethod
     def is_maximised(self) -> bool:
-        """Whether the bound is above the value: more of the value is better."""
+        """Return whether more of the value is better, so that the bound is above it."""
 
     @property
     def bound_rounding(self) -> float:
-        """By how much rounding alone may put the value beyond the bound."""
+        """Return by how much rounding only may put the value beyond the bound."""
         return 0.0
 
     @property
     def gap(self) -> float:
-        """How far the value may be from the best there is; negative where it is beyond the bound."""
+        """Return how far the value may be from the optimum; negative where it is beyond the bound."""
         return self.bound - self.value if self.is_maximised else self.value - self.bound
 
     @property
     def is_beyond_bound(self) -> bool:
-        """Whether the value is beyond its bound by more than rounding, so that one of both is false."""
+        """Return whether the value is beyond its bound by more than rounding: one of them is false."""
         beyond = _excess_over_bound(self.value, self.bound, self.is_maximised)
         return not (beyond <= 0 or beyond <= self.bound_rounding)
 
     @property
     def proved_gap(self) -> float:
-        """The gap where value and bound are in order; infinite where the value is beyond its bound."""
+        """Return the gap; infinite where the value is beyond its bound by more than rounding."""
         return math.inf if self.is_beyond_bound else max(self.gap, 0.0)
 
     @property
     @abstractmethod
     def level(self) -> float:
-        """What the mechanism leaks at most, in nats; a certificate says where it is rounded."""
+        """Return the leakage level of the mechanism, in nats; a certificate states where it is rounded."""
 
     @property
     @abstractmethod
     def statement(self) -> str:
-        """What is claimed of the leakage, in a few words."""
+        """Return what is claimed of the leakage, in a few words."""
 
     def __init_subclass__(cls, **keywords: Any) -> None:
-        """A dataclass would write all matrices into its `repr`, where the class has none of its own."""
+        """Give a subclass the short `repr` of certificates, where it has none of its own."""
         super().__init_subclass__(**keywords)
         if "__repr__" not in cls.__dict__:
             cls.__repr__ = Certificate.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        """The claim in a line."""
+        """Return the claim in a line."""
         return f"<{type(self).__name__}: value {self.value:.9g}, bound {self.bound:.9g}; {self.statement}>"
 
     def _repr_html_(self) -> str:
-        """The claim as a notebook shows it."""
+        """Return the claim as a notebook shows it."""
         return facts_html(type(self).__name__, self.facts)
 
     @property
     def facts(self) -> dict[str, str]:
-        """What is claimed, by name, as text."""
+        """Return what is claimed, by name, as text."""
         return {
             "value": f"{self.value:.9g}",
             "bound": f"{self.bound:.9g} (gap {self.gap:.1e})",
@@ -208,7 +208,7 @@ class Certificate(ABC):
 
     @property
     def violation(self) -> float:
-        """By how much a limit of the program is exceeded: 0 unless the method ended outside it."""
+        """Return by how much a limit of the program is exceeded: 0 unless the method ended outside it."""
         return 0.0
 
     def with_bound_of(self, other: Self) -> Self:
@@ -217,10 +217,10 @@ class Certificate(ABC):
 
     @abstractmethod
     def checks(self) -> tuple[Claim, ...]:
-        """All that is claimed, each decided again without the solver: mechanism, level, value, bound, gap."""
+        """Return all claims, each decided again without the solver: mechanism, level, value, bound, gap."""
 
     def verify(self) -> bool:
-        """Whether none of `checks` fails.
+        """Return whether none of `checks` fails.
 
         A claim for which the certificate lacks what deciding it needs (a function that is a user's own, a
         constraint that is not affine) is not checked, and does not count; `checks` names it. What is checked
@@ -231,14 +231,14 @@ class Certificate(ABC):
 
     @property
     def failures(self) -> tuple[Claim, ...]:
-        """The claims of `checks` that are false, each decided again."""
+        """Return the claims of `checks` that are false, each decided again."""
         if math.isnan(self.value) or math.isnan(self.bound):  # no arithmetic compares what is no number
             text = f"the value is {self.value} and the bound {self.bound}: one is no number"
             return (Claim("value", False, FLOATS, text),)
         return tuple(claim for claim in self.checks() if claim.holds is False)
 
     def to_dict(self) -> dict[str, Any]:
-        """The fields as plain data: with the mechanism and the prior, enough to check every claim again."""
+        """Return the fields as plain data: with mechanism and prior, enough to check every claim again."""
         found: dict[str, Any] = plain(self, context_of(self.mechanism, self.about))
         return found
 
@@ -247,7 +247,7 @@ C_co = TypeVar("C_co", bound=Certificate, covariant=True)
 
 
 def finite(number: float | None) -> float | None:
-    """The number, or None where it is infinite, or there is none: JSON has no word for that."""
+    """Return the number, or None where it is infinite or missing: JSON has no form for infinity."""
     return number if number is not None and math.isfinite(number) else None
 
 
@@ -263,7 +263,7 @@ class Timings:
 
 @dataclass(frozen=True)
 class ClosedForm:
-    """A mechanism or value known by formula that is optimal here, beside what the solver found.
+    """A mechanism or value known by formula that is optimal for the program, to compare with the solver's.
 
     Attributes:
         name: the function of `pmlopt.model.closed_forms`.
@@ -278,7 +278,7 @@ class ClosedForm:
 
 @dataclass(frozen=True, eq=False)
 class Restart:
-    """Where a method ended, as a start for a program nearby: plain arrays, which pickle and fit into files.
+    """The end point of a method, as plain arrays that may start a similar program.
 
     A start that does not fit the next program is left out, for it claims nothing.
 
@@ -292,13 +292,13 @@ class Restart:
 
     @property
     def matrix(self) -> FloatArray | None:
-        """(N, M) the mechanism, where there is one."""
+        """Return the (N, M) matrix of the mechanism; None where there is none."""
         return None if "matrix" not in self.arrays else np.asarray(self.arrays["matrix"])
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """All claims of a file.
+    """All claims of a saved result, with their outcomes.
 
     Attributes:
         kind: of the certificate.
@@ -312,12 +312,12 @@ class Verdict:
 
     @classmethod
     def of(cls, certificate: Certificate, *more: Claim) -> Verdict:
-        """The claims of a certificate, and more that were decided beside them."""
+        """Make the verdict of a certificate's claims and of more claims that were decided elsewhere."""
         return cls(certificate.kind, certificate.statement, (*certificate.checks(), *more))
 
     @property
     def holds(self) -> bool | None:
-        """False where a claim fails; None where none does and one was not checked; else True."""
+        """Return False where a claim fails, None where none does and one was not checked, and else True."""
         found = [part.holds for part in self.parts]
         if False in found:
             return False
@@ -325,11 +325,11 @@ class Verdict:
 
     @property
     def failures(self) -> tuple[Claim, ...]:
-        """The claims that are false."""
+        """Return the claims that are false."""
         return tuple(part for part in self.parts if part.holds is False)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: what `pmlopt verify --json` prints."""
+        """Return plain data: what `pmlopt verify --json` prints."""
         return {
             "kind": self.kind,
             "statement": self.statement,
@@ -344,15 +344,15 @@ class Verdict:
 
 @runtime_checkable
 class Solved(Protocol):
-    """What a solve returned, as far as the next one may start from it."""
+    """A result of `solve`, as far as the next solve may start from it."""
 
     @property
     def mechanism(self) -> Mechanism:
-        """The mechanism that was found."""
+        """Return the mechanism that was found."""
 
     @property
     def restart(self) -> Restart:
-        """Where the method ended."""
+        """Return where the method ended."""
 
 
 WarmStart: TypeAlias = MechanismLike | Solved | Restart | Literal[False] | None
@@ -360,14 +360,14 @@ WarmStart: TypeAlias = MechanismLike | Solved | Restart | Literal[False] | None
 
 
 def restart_of(start: WarmStart) -> Restart | None:
-    """The restart in a warm start, where it is or carries one."""
+    """Return the end point of an earlier solve in a warm start; None where there is none."""
     if isinstance(start, Solved):
         return start.restart
     return start if isinstance(start, Restart) else None
 
 
 def mechanism_of(start: MechanismLike | Solved) -> MechanismLike:
-    """The mechanism in a warm start that was given by a person."""
+    """Return the mechanism in a warm start that a user gave."""
     return start.mechanism if isinstance(start, Solved) else start
 
 
@@ -376,14 +376,14 @@ SHARE = 0.5
 
 
 def mechanism_claim(mechanism: Mechanism) -> Claim:
-    """That the matrix is a mechanism."""
+    """Check the claim that the matrix is a mechanism."""
     holds = rows_are_exact(mechanism.matrix)
     return Claim("mechanism", holds, RATIONAL, "no entry is negative, and each row sums to exactly one"
                  if holds else "an entry is negative, or a row does not sum to exactly one")  # fmt: skip
 
 
 def level_claim(prior: Prior, privacy: Requirement, mechanism: Mechanism, statement: str) -> Claim:
-    """That the mechanism meets a requirement; where it does not, which outcome tells too much of what."""
+    """Check the claim that the mechanism meets a requirement, and name the outcome that breaks it most."""
     holds = holds_exactly(prior, privacy, mechanism.matrix)
     scope = f", {privacy.scope}" if privacy.scope else ""
     text = statement + scope if holds else violation(prior, privacy, mechanism)
@@ -391,14 +391,14 @@ def level_claim(prior: Prior, privacy: Requirement, mechanism: Mechanism, statem
 
 
 def value_claim(claimed: float, found: float, rounding: float, arithmetic: str = FLOATS) -> Claim:
-    """That a value is what follows from the matrix, up to rounding."""
+    """Check the claim that a value follows from the matrix, up to rounding."""
     holds = (math.isfinite(found) and abs(claimed - found) <= rounding) or claimed == found
     other = "" if holds else f" is claimed, and {found:.12g} follows from the matrix"
     return Claim("value", holds, arithmetic, f"{claimed:.12g}{other}", claimed, found)
 
 
 def bound_claim(claimed: float, proved: float | None, maximised: bool, arithmetic: str = FLOATS) -> Claim:
-    """That a bound claims no more than what is proved again; `proved` is None where nothing proves one."""
+    """Check the claim of a bound against the one that is proved again; `proved` is None without a proof."""
     if claimed == (math.inf if maximised else -math.inf):
         return Claim("bound", True, arithmetic, "none is claimed", claimed)
     if proved is None:
@@ -410,7 +410,7 @@ def bound_claim(claimed: float, proved: float | None, maximised: bool, arithmeti
 
 
 def gap_claim(certificate: Certificate, rounding: float, maximised: bool) -> Claim:
-    """Return the claim that the value is not beyond the bound by more than rounding."""
+    """Check the claim that the value is not beyond the bound by more than rounding."""
     beyond = _excess_over_bound(certificate.value, certificate.bound, maximised)
     holds = beyond <= rounding
     text = f"{certificate.gap:.3g}" if holds else f"the value is {beyond:.3g} beyond the bound"
@@ -427,19 +427,19 @@ NEAR = 1e-9
 
 
 def confidence_claims(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
-    """That the sets of priors of a requirement hold the true law except with the probability they say."""
+    """Check the claims that a requirement's sets of priors contain the true law with their confidence."""
     return tuple(confidence_claim(over, prior) for over in _sets(privacy) if over.delta is not None)
 
 
 def _sets(privacy: Requirement) -> Iterator[Any]:
-    """The sets of priors, or of joint laws, that a requirement is over."""
+    """Iterate over the sets of priors, or of joint laws, of a requirement."""
     for part in privacy.parts if isinstance(privacy, Conjunction) else (privacy,):
         if (over := getattr(part, "over", None)) is not None:
             yield over
 
 
 def confidence_claim(over: Any, prior: Any) -> Claim:
-    """That a set of priors holds the true one except with probability `over.delta` over its sample.
+    """Check the claim that a set of priors contains the true one except with probability `over.delta`.
 
     The probability is computed again from the counts and the radius of a ball, and the intervals from the
     counts of the prior. Where the numbers that it takes are not there, or knowledge of the true law that no
@@ -478,13 +478,13 @@ def _confidence(delta: float, holds: bool | None) -> Claim:
 
 
 def _log_outside(ball: L1Ball, kappa: float = 0.5) -> float:
-    """The logarithm of what `weissman_delta` bounds: that the true law is not in a ball around counts."""
+    """Compute the log of `weissman_delta`'s bound on the chance that a ball misses the true law."""
     draws = sum(ball.center.counts or ())
     return log_events(ball.size) - phi(min(kappa, 0.5)) / 4 * (draws * ball.radius * ball.radius)
 
 
 def violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
-    """Name the outcome that breaks a requirement most, and the letter or the value that it tells of.
+    """Name the outcome that breaks a requirement most, and the letter or value that it reveals.
 
     Examples:
         >>> flip = Mechanism([[0.9, 0.1], [0.1, 0.9]], ["ill", "well"], ["yes", "no"])
@@ -534,7 +534,7 @@ def violation(prior: Prior, privacy: Requirement, mechanism: Mechanism) -> str:
 
 
 def _of_pairs(prior: Prior, privacy: Requirement, matrix: FloatArray, outputs: list[Label]) -> str:
-    """The pair of a ratio bound that is broken most."""
+    """Describe the pair of letters by which a ratio bound is broken most."""
     ratios = privacy.for_prior(prior).required(prior.pmf)
     if ratios is None or not len(ratios.exponents):
         levels = privacy.levels(prior, Mechanism(matrix, prior.labels, outputs))

@@ -1,4 +1,4 @@
-"""What all kinds of design share: prior, requirement, utility, outputs, and the certificate."""
+"""The base of all kinds of design, and of their certificates."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Outputs = int | Iterable[Label] | None
 def outputs_of(
     inputs: tuple[Label, ...], columns: int | tuple[Label, ...] | None, outputs: Outputs
 ) -> tuple[Label, ...]:
-    """The labels of the outputs that are asked for; `columns` is what a utility matrix fixes."""
+    """Return the labels of the requested outputs; `columns` is what a utility matrix fixes."""
     if outputs is None:
         if columns is None or columns == len(inputs):
             return inputs
@@ -55,7 +55,7 @@ def outputs_of(
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Design(Program[C_co]):
-    """The best utility over the mechanisms that meet a requirement.
+    """The program of the best utility over the mechanisms that meet a requirement.
 
     Attributes:
         prior, privacy, utility: what it was declared from.
@@ -69,26 +69,26 @@ class Design(Program[C_co]):
 
     @property
     def maximised(self) -> bool:
-        """Whether more of the utility is better."""
+        """Return whether more of the utility is better."""
         return self.utility.maximised
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The letters of the prior and the outputs."""
+        """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
     @property
     @abstractmethod
     def scale(self) -> float:
-        """The most that the choice of a mechanism can change the utility."""
+        """Return the most that the choice of a mechanism can change the utility."""
 
     @property
     @abstractmethod
     def mechanism(self) -> cp.Expression:
-        """The mechanism matrix, as a cvxpy expression of the variables."""
+        """Return the mechanism matrix, as a cvxpy expression of the variables."""
 
     def with_constraints(self, **constraints: cp.Constraint) -> Design[C_co]:
-        """The same program with constraints of your own, each under a name.
+        """Return the same program with constraints of your own, each under a name.
 
         Raises:
             ProgramError: a constraint cannot be taken. None can where the outputs are a part of the answer.
@@ -104,7 +104,7 @@ class Design(Program[C_co]):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RequirementCertificate(Certificate):
-    """What is claimed of a mechanism that was designed under a requirement, listed or by orbits.
+    """The claims about a mechanism that was designed under a requirement, on letters or by orbits.
 
     Attributes:
         privacy: the requirement.
@@ -117,16 +117,16 @@ class RequirementCertificate(Certificate):
     @property
     @abstractmethod
     def measured(self) -> tuple[Mapping[str, float], float]:
-        """The levels in floats, by name, and what share of a probability rounding may take off."""
+        """Return the levels in floats, by name, and the relative error of a probability by rounding."""
 
     @property
     @abstractmethod
     def level_checks(self) -> tuple[Claim, ...]:
-        """That the numbers are a mechanism, and that it meets the requirement: in whole numbers."""
+        """Check that the numbers are a mechanism which meets the requirement, in integers."""
 
     @cached_property
     def levels(self) -> Mapping[str, float]:
-        """The levels of the mechanism by name, in nats, rounded up.
+        """Return the levels of the mechanism by name, in nats, rounded up.
 
         What rounding may have taken off a measured level is added to it; where the requirement is proved to
         hold, no level is above its limit.
@@ -145,23 +145,23 @@ class RequirementCertificate(Certificate):
 
     @property
     def _proved(self) -> bool:
-        """Whether the mechanism meets the requirement."""
+        """Return whether the mechanism meets the requirement."""
         return all(claim.holds for claim in self.level_checks if claim.exact)
 
     @property
     def level(self) -> float:
-        """The largest of `levels`, in nats, rounded up."""
+        """Return the largest of `levels`, in nats, rounded up."""
         return max(self.levels.values())
 
     @property
     def statement(self) -> str:
-        """Each level with its limit."""
+        """Return each level with its limit."""
         return levels_in_words(self.levels, self.privacy.limits)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ListedCertificate(RequirementCertificate):
-    """What is claimed of a mechanism on letters that are listed.
+    """The claims about a mechanism on letters that are listed.
 
     Attributes:
         prior: what the claim is about, with the mechanism and the requirement.
@@ -180,8 +180,7 @@ class ListedCertificate(RequirementCertificate):
 
     @cached_property
     def level_checks(self) -> tuple[Claim, ...]:
-        """That the numbers in the matrix are a mechanism that meets the requirement, as rationals; and what
-        a sample shows of the priors that it is for.
+        """Check as rationals that the matrix is a mechanism that meets the requirement; check the sample.
 
         Every float is a dyadic rational, the prior is its counts (or its floats over their sum), and
         e^epsilon is replaced by a rational below it.
@@ -194,7 +193,7 @@ class ListedCertificate(RequirementCertificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DesignCertificate(ListedCertificate):
-    """What is claimed of a mechanism that was designed for a prior and a requirement.
+    """The claims about a mechanism that was designed for a prior and a requirement.
 
     Attributes:
         multipliers: (N,) the rho from which `bound` follows, or None.
@@ -211,7 +210,7 @@ class DesignCertificate(ListedCertificate):
     @property
     @abstractmethod
     def flat(self) -> bool:
-        """Whether the utility is the same for every mechanism."""
+        """Return whether the utility is the same for every mechanism."""
 
 
 ULP = 2.0**-52
@@ -219,6 +218,6 @@ ULP = 2.0**-52
 
 
 def levels_in_words(levels: Mapping[str, float], limits: Mapping[str, float]) -> str:
-    """Each level with its limit, in one line."""
+    """Format each level with its limit, in one line."""
     shown = (f"{name} {level:.9g} <= {limits[name]:.9g}" for name, level in levels.items())
     return f"{', '.join(shown)} nats"

@@ -176,7 +176,7 @@ def _listed_constraints(constraints: Any) -> tuple[Any, ...]:
 def _within_budgets(
     prior: Prior, privacy: Requirement, outputs: tuple[Label, ...], constraints: tuple[Any, ...]
 ) -> tuple[Requirement, tuple[Label, ...]]:
-    """The requirement and the outputs of a sub-convex utility where outcomes have budgets.
+    """Return the requirement and outputs of a sub-convex utility where the leakage of outcomes is limited.
 
     The utility is the same for a column at any output, and a column within a smaller budget is within a
     larger one: the optimum is that of the largest budget alone, on the outputs that have it, which come

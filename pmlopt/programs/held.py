@@ -31,7 +31,7 @@ class HeldCertificate(ListedCertificate):
         return True
 
     def checks(self) -> tuple[Claim, ...]:
-        """The level, as rationals, and the value."""
+        """Return the claims of the level, as rationals, and of the value."""
         found = max(self.measured[0].values())
         rounding = rounding_of(self.prior.size, max(1.0, abs(found)))
         claims = value_claim(self.value, found, rounding), bound_claim(self.bound, None, True)
@@ -39,7 +39,7 @@ class HeldCertificate(ListedCertificate):
 
 
 def prove(prior: PriorLike, privacy: Requirement, mechanism: MechanismLike) -> Result[HeldCertificate]:
-    """A mechanism that somebody made with the proof that it meets a requirement, to be saved and reported.
+    """Prove that a given mechanism meets a requirement, for a result that can be saved and reported.
 
     Its rows are put on the grid of floats whose sums are exactly one, which moves entries by 2^-53 or so; the
     certificate is of that matrix.

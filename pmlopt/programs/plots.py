@@ -22,7 +22,7 @@ ENDINGS = (".png", ".pdf", ".svg")
 
 
 def mechanism_figure(prior: PriorLike, mechanism: MechanismLike) -> Figure:
-    """The matrix as a heat map, with the leakage of each outcome in nats above its column.
+    """Draw the matrix as a heat map, with the leakage of each outcome in nats above its column.
 
     Raises:
         MissingExtraError: matplotlib is not installed.
@@ -38,7 +38,7 @@ def utility_figure(
     title: str = "",
     across: str = "epsilon [nats]",
 ) -> Figure:
-    """Curves over one grid, such as utilities against epsilon for each kind of privacy; the first is solid.
+    """Draw curves over one grid, such as utilities against epsilon for each kind of privacy.
 
     Args:
         grid: values of epsilon, in nats, or of what `across` says.

@@ -1,4 +1,4 @@
-"""A declared problem: the cvxpy problem, the names in it, and the scale of its gap."""
+"""The base of programs, and the registry of methods that solve them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from pmlopt.solvers.through_cvxpy import installed, write_mps
 
 
 def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, cp.Constraint]) -> cp.Problem:
-    """A cvxpy problem whose constraints carry their names as labels."""
+    """Build a cvxpy problem whose constraints carry their names as labels."""
     for name, constraint in constraints.items():
         constraint.set_label(name)
     return cp.Problem(objective, list(constraints.values()))
@@ -30,20 +30,20 @@ def problem_of(objective: cp.Minimize | cp.Maximize, constraints: Mapping[str, c
 
 @dataclass(frozen=True, eq=False)
 class Declaration:
-    """The cvxpy side of a program: the problem, and its parts by name."""
+    """The cvxpy side of a program: the problem, and its variables and constraints by name."""
 
     problem: cp.Problem
     variables: Mapping[str, cp.Variable]
     constraints: Mapping[str, cp.Constraint]
 
     def itself(self) -> Declaration:
-        """The declaration: the `declare` of a program that is declared already."""
+        """Return the model: the `build_model` of a program whose model is built already."""
         return self
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program(Guessed, ABC, Generic[C_co]):
-    """A problem that is declared and not yet solved: what every kind of question shares.
+    """A problem that is declared and not yet solved: the base of every kind of program.
 
     `problem` is an ordinary cvxpy problem whose parts have names; `solve` answers it with a `Result` whose
     certificate is of the kind that the program names.
@@ -68,45 +68,45 @@ class Program(Guessed, ABC, Generic[C_co]):
     @property
     @abstractmethod
     def maximised(self) -> bool:
-        """Whether more of the value is better."""
+        """Return whether more of the value is better."""
 
     @property
     def scale(self) -> float:
-        """What a tolerance is a share of, in units of the value: one nat, one rank, or a utility's range."""
+        """Return the unit of the tolerance, in units of the value: a nat, a rank, or a utility's range."""
         return 1.0
 
     @property
     def rounding(self) -> float:
-        """The gap that rounding alone may leave, where that does not shrink with the scale."""
+        """Return the gap that rounding only may leave, where it does not shrink with the scale."""
         return 0.0
 
     def allowed_gap(self, tolerance: float) -> float:
-        """The gap, in units of the value, up to which an answer counts as optimal at a tolerance."""
+        """Compute the gap, in units of the value, up to which an answer counts as optimal at a tolerance."""
         return max(tolerance * self.scale, self.rounding)
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The labels of the rows and columns of the matrix that is sought; None where they are free."""
+        """Return the labels of the rows and of the columns of the matrix; None where they are free."""
         return None, None
 
     @cached_property
     def declared(self) -> Declaration:
-        """The cvxpy variables, constraints and objective, declared when first looked at."""
+        """Return the cvxpy variables, constraints and objective, which are built at the first use."""
         return self.declare()
 
     @property
     def problem(self) -> cp.Problem:
-        """The problem as cvxpy has it, to look at, change or solve by hand."""
+        """Return the cvxpy problem, to look at, change or solve by hand."""
         return self.declared.problem
 
     @property
     def variables(self) -> Mapping[str, cp.Variable]:
-        """The variables of the problem, by name."""
+        """Return the variables of the problem, by name."""
         return self.declared.variables
 
     @property
     def constraints(self) -> Mapping[str, cp.Constraint]:
-        """The constraints of the problem, by name."""
+        """Return the constraints of the problem, by name."""
         return self.declared.constraints
 
     def write_mps(self, path: str | os.PathLike[str]) -> None:
@@ -128,7 +128,7 @@ class Program(Guessed, ABC, Generic[C_co]):
         write_mps(self.problem, path)
 
     def __str__(self) -> str:
-        """The cvxpy problem, with the size and the names of its parts."""
+        """Return the cvxpy problem, with the size and the names of its parts."""
         parts = [f"variable {name}: {variable.shape}" for name, variable in self.variables.items()]
         constraints = {**self.constraints, **self.added}
         parts += [f"constraint {name}: {one.size} rows" for name, one in constraints.items()]
@@ -138,7 +138,7 @@ class Program(Guessed, ABC, Generic[C_co]):
         return f"<{type(self).__name__}>"
 
     def _repr_html_(self) -> str:
-        """What is asked, and how large the problem is, as a notebook shows it."""
+        """Return the sense and the size of the problem as a notebook shows them."""
         sense = "maximise" if self.maximised else "minimise"
         facts = {"sense": sense, "scale of the gap": f"{self.scale:.6g}", "tolerance": f"{self.tolerance:g}"}
         facts |= {f"variable {name}": str(variable.shape) for name, variable in self.variables.items()}
@@ -154,12 +154,15 @@ S = TypeVar("S")
 
 
 class MethodError(PmloptError):
-    """A method has nothing to show; the message says why. `solve` goes on to the next one."""
+    """The error of a method that has no result; the message states why.
+
+    `solve` goes on to the next one.
+    """
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Found(Generic[C_co]):
-    """What a method found, certified: its own account of how, and nothing that is believed without proof.
+    """What a method returns: a certified mechanism and the method's own account of how it ended.
 
     Attributes:
         certificate: what is claimed.
@@ -189,7 +192,7 @@ class Found(Generic[C_co]):
 
 
 def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]:
-    """What `certify` makes of a matrix from anywhere, which may be a start for the next program."""
+    """Wrap the certificate of a given matrix as a method's result, which may start the next program."""
     return Found(
         certificate=certificate,
         finished=True,
@@ -203,20 +206,20 @@ def certified(certificate: C, closed_form: ClosedForm | None = None) -> Found[C]
 def found_by(
     outcome: Outcome, certificate: C, certify_seconds: float, detail: str = "", **more: Any
 ) -> Found[C]:
-    """What a solver's outcome became once it was certified, with more fields of `Found`."""
+    """Combine a solver's result with its certificate, and with more fields of `MethodResult`."""
     own = ("finished", "message", "iterations", "warm_started", "compile_seconds", "solve_seconds")
     told = {name: getattr(outcome, name) for name in own}
     return Found(certificate=certificate, certify_seconds=certify_seconds, detail=detail, **told, **more)
 
 
 def always(*_: object) -> bool:
-    """True: a method that takes every program of its question."""
+    """Return True: the `applies` of a method that takes every program of its registry."""
     return True
 
 
 @dataclass(frozen=True)
 class Method(Generic[P, S, C]):
-    """One way to solve a program: a row of the table of its question.
+    """One way to solve a program: an entry of the registry of its kind.
 
     Attributes:
         name: by which it is asked for.
@@ -244,7 +247,7 @@ class Method(Generic[P, S, C]):
         object.__setattr__(self, "id", self.id or self.name)
 
     def __repr__(self) -> str:
-        """The name and the reason in a line: what it runs is a function, which has no words."""
+        """Return the name and the reason in a line."""
         return f"<Method {self.name}: {self.reason}>"
 
 
@@ -255,7 +258,7 @@ def check_shape(matrix: FloatArray, wanted: FloatArray | BoolArray, what: str = 
 
 
 def starts_cold(why: str) -> Callable[[Any, WarmStart, Clock], None]:
-    """The `start` of a question whose methods start from nothing that a person could give.
+    """Make the `make_start` of a registry whose methods cannot use a warm start that a user gives.
 
     Args:
         why: what they start from, and what to do: the message where a mechanism was given.
@@ -269,7 +272,7 @@ def starts_cold(why: str) -> Callable[[Any, WarmStart, Clock], None]:
 
 
 def uncertified(why: str) -> Callable[[Any, FloatArray, FloatArray | None], Found[Any]]:
-    """The `certify` of a question that has no certificate of a matrix alone: a ProgramError that says why."""
+    """Make the `certify_matrix` of a registry that has no certificate of a matrix: it raises an error."""
 
     def certify(*_: object) -> Found[Any]:
         raise ProgramError(why)
@@ -279,7 +282,7 @@ def uncertified(why: str) -> Callable[[Any, FloatArray, FloatArray | None], Foun
 
 @dataclass(frozen=True)
 class Question(Generic[P, S, C]):
-    """What can be asked, and how it is answered.
+    """The methods that solve one kind of program, and how their starts and given matrices are handled.
 
     Attributes:
         program: the type of its programs.
@@ -305,22 +308,22 @@ class Question(Generic[P, S, C]):
 
     @property
     def names(self) -> list[str]:
-        """The names of the methods that are pmlopt's own."""
+        """Return the names of the methods that are pmlopt's own."""
         return list(dict.fromkeys(method.name for method in self.methods))
 
     def automatic(self, program: P, start: S) -> list[Method[P, S, C]]:
-        """The methods that `auto` tries, until one reaches a certified gap within tolerance."""
+        """List the methods that `auto` tries, until one reaches a certified gap within the tolerance."""
         return [one for one in self.methods if one.automatic and one.applies(program, start)]
 
     def others(self, program: P, start: S) -> list[Method[P, S, C]]:
-        """The methods that are run where they are asked for by name only."""
+        """List the methods that run only where they are chosen by name."""
         rows = [one for one in self.methods if not one.automatic]
         if self.by_cvxpy is not None:
             rows += [self.by_cvxpy(name) for name in installed() if name not in self.names]
         return [one for one in rows if one.applies(program, start)]
 
     def named(self, program: P, name: str, start: S) -> Method[P, S, C]:
-        """The method of a name, as it is run where it is asked for.
+        """Find the method of a name, as it runs where it is chosen by name.
 
         Raises:
             SolverUnavailableError: there is none, or it cannot take this program; the message lists others.
@@ -342,7 +345,7 @@ class Question(Generic[P, S, C]):
         )
 
     def chosen(self, program: P, solver: object, start: S) -> Sequence[Method[P, S, C]]:
-        """The methods to try, in order: all that are automatic, the one of a name, or the one that was given.
+        """Select the methods to try, in order: all automatic ones, the one of a name, or the given one.
 
         Args:
             program: to solve.

@@ -1,4 +1,4 @@
-"""What `solve` returns: the certificate, how it ended, and where a next solve can start."""
+"""The result of `solve`: the certificate, how it ended, and where a next solve can start."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ LARGEST_COMPARED = 10_000
 
 @dataclass(frozen=True)
 class Told:
-    """What a file tells of a result beside its mechanism.
+    """The fields of a result that its file has in addition to the mechanism.
 
     Attributes:
         status: how the solve ended.
@@ -80,7 +80,7 @@ class Told:
 
 @dataclass(frozen=True, eq=False)
 class Result(Guessed, Generic[C_co]):
-    """What was found, with the proof of what is claimed.
+    """The result of a solve, with the proof of its claims.
 
     Attributes:
         status: OPTIMAL where the certified gap is within tolerance.
@@ -120,32 +120,32 @@ class Result(Guessed, Generic[C_co]):
 
     @property
     def mechanism(self) -> Mechanism:
-        """The mechanism that the claim is about; a designed one satisfies its requirement exactly."""
+        """Return the mechanism that the claim is about; a designed one satisfies its requirement exactly."""
         return self.certificate.mechanism
 
     @cached_property
     def estimable(self) -> Estimable:
-        """What can be estimated from the mechanism's output: its rank, and the outputs that never occur."""
+        """Return what the mechanism's output can estimate: its rank, and the outputs that never occur."""
         return estimable(self.mechanism)
 
     @property
     def value(self) -> float:
-        """What is optimised, recomputed: the utility of a designed mechanism, or a leakage in nats."""
+        """Return the optimised value, recomputed: the utility of a design, or a leakage in nats."""
         return self.certificate.value
 
     @property
     def bound(self) -> float:
-        """What nothing under the same constraints can better."""
+        """Return the proved bound on the value of every mechanism under the same constraints."""
         return self.certificate.bound
 
     @property
     def gap(self) -> float:
-        """How far the value may be from the best there is; negative where it is beyond the bound."""
+        """Return how far the value may be from the optimum; negative where it is beyond the bound."""
         return self.certificate.gap
 
     @property
     def level(self) -> float:
-        """What the mechanism leaks, recomputed from its matrix, in nats and rounded to a float.
+        """Return the leakage level of the mechanism, recomputed from its matrix, in nats, as a float.
 
         What is proved of it is the `statement` of the certificate.
         """
@@ -153,14 +153,12 @@ class Result(Guessed, Generic[C_co]):
 
     @property
     def matrix(self) -> FloatArray:
-        """(N, M) the matrix of the mechanism."""
+        """Return the (N, M) matrix of the mechanism."""
         return self.mechanism.matrix
 
     @cached_property
     def tells(self) -> tuple[OutcomeTells, ...]:
-        """What each outcome tells of the letter, those that leak most first; none where there is no prior, or
-        the letters are not listed.
-        """
+        """Return what each outcome reveals, those that leak most first; empty without a listed prior."""
         prior, mechanism = self.certificate.about, self.mechanism
         if not isinstance(prior, Prior) or isinstance(mechanism, OrbitMechanism):
             return ()
@@ -169,7 +167,7 @@ class Result(Guessed, Generic[C_co]):
         return tuple(what_outcomes_tell(prior, mechanism))
 
     def summary(self) -> str:
-        """What is claimed, and what the outcomes that leak most tell, in sentences.
+        """Summarize in sentences what is claimed, and what the outcomes that leak most reveal.
 
         Examples:
             >>> from pmlopt import PML, design, solve
@@ -185,7 +183,7 @@ class Result(Guessed, Generic[C_co]):
 
     @cached_property
     def worth(self) -> Baselines | None:
-        """The utility of a design beside that of releasing nothing and everything.
+        """Return the utility of a design compared with that of releasing nothing and everything.
 
         None for other results, and for mechanisms of more than `LARGEST_COMPARED` entries.
         """
@@ -195,7 +193,7 @@ class Result(Guessed, Generic[C_co]):
         return baselines(certificate) if mechanism.matrix.size <= LARGEST_COMPARED else None
 
     def __str__(self) -> str:
-        """One line: how it ended, the value with its bound, what is claimed of the leakage, the method."""
+        """Return one line: the status, the value with its gap, the claim on the leakage, and the method."""
         return (
             f"{self.status.value}: value {self.value:.9g}, gap {self.gap:.1e}; {self.certificate.statement}; "
             f"{self.solver}"
@@ -205,13 +203,13 @@ class Result(Guessed, Generic[C_co]):
         return f"<Result {self}>"
 
     def _repr_html_(self) -> str:
-        """The claim and the matrix as a notebook shows them."""
+        """Return the claim and the matrix as a notebook shows them."""
         found_by = {"solver": f"{self.solver}, {self.timings.total:.2f} s", "reason": self.reason}
         told = self.certificate.facts | found_by
         return facts_html(f"Result: {self.status.value}", told) + self.mechanism._repr_html_()
 
     def plot(self) -> Figure:
-        """The mechanism as a heat map; for a design, with the leakage of each output under its prior.
+        """Draw the mechanism as a heat map; for a design, with the leakage of each output under its prior.
 
         Raises:
             MissingExtraError: matplotlib is not installed.
@@ -223,14 +221,14 @@ class Result(Guessed, Generic[C_co]):
 
     @property
     def told(self) -> Told:
-        """What a file tells of it beside the mechanism."""
+        """Return the fields that a file has in addition to the mechanism."""
         own: dict[str, Any] = {name: finite(getattr(self, name)) for name in ("bound", "gap", "level")}
         own["prior"] = self.certificate.about
         return Told(**{one.name: own[one.name] if one.name in own else getattr(self, one.name)
                        for one in fields(Told)})  # fmt: skip
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a program: what `--json` prints."""
+        """Return plain data for a program: what `--json` prints."""
         told = plain(self.told, context_of(self.mechanism, self.certificate.about))
         return {"mechanism": self.mechanism.record, **told}
 

@@ -1,4 +1,4 @@
-"""Solve a program: look its kind up, try the methods in order, and go on where a proof fails."""
+"""The solving of programs: methods are tried in order, until one proves its result."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def check_forks() -> None:
 def run_apart(
     method: Method[Any, Any, C_co], program: Program[C_co], options: Options, start: Any
 ) -> Found[C_co]:
-    """What a method finds, in a copy of this process that is killed past its limit.
+    """Run a method in a copy of this process that is killed past its time limit, and return its result.
 
     Args:
         method: to run.
@@ -104,7 +104,7 @@ def run_apart(
 def _answer(
     sender: Connection, method: Method[Any, Any, C_co], program: Program[C_co], options: Options, start: Any
 ) -> None:
-    """Run the method, and send what it found, or why it found nothing."""
+    """Run the method, and send its result, or why it has none."""
     try:
         answer: Found[C_co] | Exception = method.run(program, options, start)
     except PmloptError as error:
@@ -149,7 +149,7 @@ AHEAD = 1e-6
 
 
 def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
-    """The methods that can solve a program: those that `auto` tries first, in order, with reasons.
+    """Return the methods that can solve a program: those that `auto` tries first, in order, with reasons.
 
     Args:
         program: from any builder.
@@ -183,7 +183,7 @@ def solve(
     solver_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
 ) -> Result[C_co]:
-    """Solve a program and prove the answer.
+    """Solve a program and prove a bound on its optimum.
 
     The methods for the program are tried in order (`solvers_for` lists them) until the certified gap
     is within the tolerance. What is returned is recomputed from the matrix: a designed mechanism is repaired
@@ -280,7 +280,7 @@ def solve(
 def certify(
     program: Program[C_co], matrix: MechanismLike, multipliers: ArrayLike | None = None
 ) -> Result[C_co]:
-    """The result of a matrix from anywhere: repaired, its levels recomputed, its gap from multipliers.
+    """Certify a matrix of any origin: repair it, recompute its levels, and bound its gap by multipliers.
 
     Args:
         program: what the matrix answers.
@@ -316,7 +316,7 @@ def certify(
 
 
 def check_name(name: object) -> None:
-    """Raise a SolverUnavailableError for a name that no method of any kind has here."""
+    """Raise a SolverUnavailableError for a name that no method of any registry has here."""
     own = {name for question in QUESTIONS for name in question.names}
     if isinstance(name, str) and name.lower() in {"auto", *own}:
         return  # without loading cvxpy to ask it
@@ -331,13 +331,13 @@ def check_options(
     solver: str = "auto",
     solver_options: Mapping[str, Any] | None = None,
 ) -> None:
-    """Raise an InputError for a limit or a tolerance that is not positive, or options of no one solver."""
+    """Raise an InputError for a time limit or a tolerance that is not positive."""
     options = options_of(time_limit, 1.0 if tolerance is None else tolerance, solver_options)
     _check_takes_options((), solver, options)
 
 
 def _check_takes_options(methods: Sequence[Method[Any, Any, Any]], solver: object, options: Options) -> None:
-    """Raise a SolverOptionError where options were given and no single solver is there to take them."""
+    """Raise a SolverOptionError where options were given and no single solver can take them."""
     names = ", ".join(options.solver_options)
     if names and isinstance(solver, str) and solver.lower() == "auto":
         raise SolverOptionError(f"the options {names} are of one solver: name it, as in solver='clarabel'")
@@ -366,7 +366,7 @@ def _check_labels(program: Program[Any], given: Mechanism) -> None:
 
 
 def _share(program: Program[Any], tolerance: float | None, gap: float | None) -> float:
-    """The tolerance as a share of the scale."""
+    """Return the tolerance as a fraction of the scale."""
     if gap is not None:
         if tolerance is not None:
             raise ProgramError("`tolerance` and `gap` both say how large a gap may be: give one")
@@ -386,7 +386,7 @@ def _status(found: Found[Any], allowed: float, answer: bool) -> Status:
 
 
 def _shortcoming(found: Found[Any], allowed: float) -> str:
-    """Return why a result is not optimal, in words."""
+    """Describe why a result is not optimal."""
     certificate = found.certificate
     if not found.asked:
         return "a level above the limit"
@@ -466,7 +466,7 @@ def _stopped(
 
 
 def _is_within(found: Found[Any]) -> bool:
-    """Return whether a certificate keeps every limit that was asked for, and does not contradict itself."""
+    """Return whether a certificate keeps every required limit, and does not contradict itself."""
     certificate = found.certificate
     return found.asked and certificate.violation == 0 and not certificate.is_beyond_bound
 
@@ -478,7 +478,7 @@ def _gap_of(result: Result[Any]) -> float:
 def _best(
     question: Question[Any, Any, Any], program: Program[Any], results: list[Result[C_co]], attempts: list[str]
 ) -> Result[C_co]:
-    """The best result that was not proved optimal, where that is an answer; else an error that carries it."""
+    """Select the best result without a proof of optimality, or raise an error that carries it."""
     unproved = [result for result in results if result.status is Status.UNPROVED]
     if unproved:
         sign = 1 if program.maximised else -1

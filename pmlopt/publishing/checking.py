@@ -56,7 +56,7 @@ _POWER_QUANTILE = 1.2815515655446004
 
 @dataclass(frozen=True)
 class Fit:
-    """How well released rows agree with the mechanisms and the law of the letters.
+    """The agreement of released rows with the mechanisms and the law of the letters.
 
     Attributes:
         rows: how many there are.
@@ -76,8 +76,8 @@ class Fit:
 
     @property
     def holds(self) -> bool:
-        """Whether nothing impossible occurred, and no test refuses it: falsely with probability
-        2 `FALSE_ALARMS` at most.
+        """Return whether nothing impossible occurred, and no test refuses it, wrongly with 2
+        `FALSE_ALARMS` at most.
         """
         least = min(self.p_value, 1.0 if self.raw_p_value is None else self.raw_p_value)
         return not self.impossible and least >= FALSE_ALARMS
@@ -91,7 +91,7 @@ def fit_of_release(
     same_people: bool,
     distance: float = 0.0,
 ) -> Fit:
-    """Test whether rows can have been drawn by mechanisms, each row by itself.
+    """Test whether rows can have been drawn by mechanisms, each row independently.
 
     With `q(y) = sum_x law(x) prod_i P_i[x_i, y_i]`, two things are tested. The count of each outcome is
     held against `n q(y)` by Chernoff's bound, for all outcomes at once. The other test is the best one, near
@@ -157,7 +157,7 @@ def _bounds_of_outcomes(
 
 
 def _frequencies(counts: FloatArray, lower: FloatArray, upper: FloatArray, rows: int) -> float:
-    """A bound on the p-value of the count that is least likely, of all outcomes and to both sides.
+    """Bound the p-value of the count that is least likely, of all outcomes and to both sides.
 
     A count of independent rows with the mean `rows q` is at least as far from it with a probability of at
     most `exp(-rows KL(count / rows || q))` to either side [boucheron2013concentration, Section 2.2]. Of the
@@ -178,7 +178,7 @@ def _against_raw_rows(
     same_people: bool,
     distance: float,
 ) -> tuple[float | None, float | None]:
-    """The p-value against copied rows, and the share of them that would be found."""
+    """Compute the p-value against copied rows, and the fraction of them that would be found."""
     raw = _spelled(mechanisms, law)
     possible = expected > 0
     if not raw[possible].any():
@@ -208,7 +208,7 @@ def _against_raw_rows(
 
 
 def _spelled(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
-    """The probability of the letters that each outcome spells or reads like; 0 where it is none."""
+    """Return the probability of the letters that each outcome spells or reads like; 0 where it is none."""
     spells = []
     for one in mechanisms:
         texts = [str(label) for label in one.inputs]  # as a file of text has them
@@ -224,7 +224,7 @@ def _spelled(mechanisms: Sequence[Mechanism], law: FloatArray) -> FloatArray:
 
 
 def _bennett(excess: float, variance: float, largest: float) -> float:
-    """A bound on the probability that a sum exceeds its mean by so much; its terms exceed theirs by at most
+    """Bound the probability that a sum exceeds its mean by so much; its terms exceed theirs by at most
     `largest`.
     """
     if excess <= 0:
@@ -363,7 +363,7 @@ def _in_clear(described: ReleaseFile) -> Claim:
 
 
 def _report(place: Path, described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Claim:
-    """That the report says what follows from the description and the mechanisms.
+    """Check that the report states what follows from the description and the mechanisms.
 
     It is rendered anew whatever version it names: a word of the folder turns no check off.
     """
@@ -425,7 +425,7 @@ def own_file(folder: Path, name: str) -> Path | None:
 
 
 def _regular(folder: Path, name: str) -> Path:
-    """A file of the folder itself.
+    """Return a file of the folder itself.
 
     Raises:
         FileFormatError: it is outside, or no file.
@@ -478,7 +478,7 @@ def _at_most(name: str, claimed: float, found: float) -> Claim:
 def _file(
     place: Path, described: ReleaseFile, people: IntArray, releases: Sequence[ColumnRelease]
 ) -> Iterator[Claim]:
-    """What is claimed of the released file."""
+    """Check what is claimed of the released file."""
     written = [name for one in releases for name, _ in one.released]
     data = released_data(place, described)
     if data is None:
@@ -531,7 +531,9 @@ def _rows(described: ReleaseFile, people: IntArray, rows: int) -> Claim:
 
 
 def fit_claims(fit: Fit, same_people: bool) -> Iterator[Claim]:
-    """The tests of whether rows came from the mechanisms; of the shares of other people nothing follows."""
+    """Return the tests of whether rows came from the mechanisms; of the shares of other people nothing
+    follows.
+    """
     if fit.impossible:
         text = f"outcomes that the mechanisms never give: {said([said(one) for one in fit.impossible])}"
         yield Claim("possible", False, FLOATS, text)
@@ -562,7 +564,7 @@ def _bound(p_value: float) -> str:
 def count_outcomes(
     table: Table, places: Sequence[int], releases: Sequence[ColumnRelease]
 ) -> tuple[dict[tuple[Label, ...], int], int]:
-    """How often each outcome occurs in a released file, and the number of rows.
+    """Count how often each outcome occurs in a released file, and the rows.
 
     Raises:
         InputError: a cell is no output of its mechanism.
@@ -588,7 +590,7 @@ def count_outcomes(
 
 
 def _outputs(release: ColumnRelease) -> dict[Label, tuple[Label]]:
-    """The outputs of a mechanism, each by the tuple of its cells, and of their texts."""
+    """Return the outputs of a mechanism, each by the tuple of its cells, and of their texts."""
     cells = zip(*(labels for _, labels in release.released), strict=True)
     found: dict[Label, tuple[Label]] = {}
     for own, output in zip(cells, release.mechanism.outputs, strict=True):

@@ -61,7 +61,7 @@ class Part:
 
 @dataclass(frozen=True)
 class InClear:
-    """What columns that stay in clear tell of the letters that are released.
+    """What columns in clear reveal of the letters that are released.
 
     Attributes:
         columns: their names.
@@ -76,14 +76,14 @@ class InClear:
     with_release: float | None
 
     def row(self, nats: Callable[[float], str]) -> tuple[str, str, str]:
-        """The number of values, and both levels, in words: those of a level in nats."""
+        """Return the number of values, and both levels, in words: those of a level in nats."""
         beside = "too large to list" if self.with_release is None else nats(self.with_release)
         return str(self.values), nats(self.alone), beside
 
 
 @dataclass(frozen=True)
 class ReleaseFile:
-    """What `release.json` says.
+    """The content of `release.json`.
 
     Attributes:
         format: `FORMAT`.
@@ -153,26 +153,26 @@ class ReleaseFile:
 
     @property
     def everything(self) -> float | None:
-        """The level of the release with all that stays in clear beside it, about the tuple of all letters;
-        None where that was too large to list, or is not said.
+        """Return the level about the tuple of all letters with all columns in clear; None if too large or
+        not stated.
         """
         every = [one.with_release for one in self.in_clear if set(one.columns) == set(self.kept)]
         return self.together if not self.kept else every[0] if every else None
 
     @property
     def beyond(self) -> str:
-        """What is to be compared with the total, in words."""
+        """Return what is to be compared with the total, in words."""
         if self.everything is None:
             return "tells more than can be listed with the columns in clear"
         return f"tells {self.everything:.6g} nats{' with what stays in clear' if self.kept else ''}"
 
     @property
     def exceeds(self) -> bool:
-        """Whether what is released and what stays in clear tell more than the total, or may."""
+        """Return whether what is released and what stays in clear reveal more than the total, or may."""
         return self.total is not None and (self.everything is None or self.everything > self.total)
 
     def counts(self, mechanisms: Sequence[Mechanism]) -> IntArray:
-        """How many people have each tuple of letters: an array with an axis for each mechanism.
+        """Return how many people have each tuple of letters: an array with an axis for each mechanism.
 
         Raises:
             FileFormatError: letters are none of a mechanism.
@@ -185,7 +185,7 @@ class ReleaseFile:
 
     @property
     def seal(self) -> str:
-        """The SHA-256 of the description without the digests of the reports, which have it."""
+        """Return the SHA-256 of the description without the digests of the reports, which have it."""
         digests = {name: digest for name, digest in self.digests.items() if name not in REPORTS}
         content = plain(replace(self, digests=dict(sorted(digests.items()))))
         return hashlib.sha256(files.json_bytes(content)).hexdigest()
@@ -213,7 +213,7 @@ class ReleaseFile:
 
 
 def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior, Mechanism]:
-    """The law of the letters of one part that occur, and the mechanism on them."""
+    """Return the law of the letters of one part that occur, and the mechanism on them."""
     counts = marginal(people, place)
     rows = np.flatnonzero(counts)
     labels = [mechanism.inputs[row] for row in rows]
@@ -222,14 +222,16 @@ def occurring(people: IntArray, place: int, mechanism: Mechanism) -> tuple[Prior
 
 
 def joint_levels(people: IntArray, mechanisms: Sequence[Mechanism]) -> AttributeLevels:
-    """What mechanisms leak together and each, by how many people have each tuple of letters that occurs."""
+    """Compute what mechanisms leak together and each, by how many people have each tuple of letters that
+    occurs.
+    """
     parts = [occurring(people, place, one) for place, one in enumerate(mechanisms)]
     rows = [np.flatnonzero(marginal(people, place)) for place in range(len(parts))]
     return attribute_levels(people[np.ix_(*rows)], [one for _, one in parts])
 
 
 def digests_of(folder: Path, known: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The SHA-256 of each file of a folder but its description, by its name; of what is no file, its kind.
+    """Return the SHA-256 of each file of a folder but its description, by name; of what is no file, its kind.
 
     Args:
         folder: with its files.

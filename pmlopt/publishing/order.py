@@ -43,7 +43,7 @@ MIN_RUNS_VARIANCE = 25.0
 
 @dataclass(frozen=True)
 class OrderTest:
-    """What the order of the rows shows.
+    """The evidence about the order of the rows.
 
     Attributes:
         p_value: of the column that is least likely, for all columns at once; about an upper bound.
@@ -152,7 +152,7 @@ def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Seq
 
 
 def _codes(table: Table, names: Sequence[str], released: set[str], rows: int) -> dict[str, list[IntArray]]:
-    """The codes of columns, in each part that has an order of its own."""
+    """Return the codes of columns, in each part that has an order of its own."""
     places = {name: column_place(table.names, name, table.where) for name in names}
     step = -(-max(1, rows) // MAX_KEPT_ROWS)
     parts: dict[tuple[Any, ...], dict[str, _Coded]] = {}
@@ -176,7 +176,7 @@ class _Coded:
         self._codes: list[IntArray] = []
 
     def add(self, batch: Batch, place: int, step: int, first: int) -> None:
-        """Take each step-th row of a batch, counted from the first row of the table."""
+        """Add each step-th row of a batch, counted from the first row of the table."""
         values, codes = batch.encoded(place)
         own = codes[-first % step :: step]
         used = np.unique(own)
@@ -186,7 +186,7 @@ class _Coded:
         self._codes.append(numbers[own])
 
     def codes(self) -> IntArray:
-        """The codes, of ranges of values where these are many."""
+        """Return the codes, of ranges of values where these are many."""
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._codes])
         if len(self._numbers) <= MAX_TESTED_VALUES:
             return codes
@@ -197,12 +197,12 @@ class _Coded:
 
 
 def _key(value: Any) -> Any:
-    """A value that can be looked up, such as a list."""
+    """Return a hashable form of a value, such as a list."""
     return repr(value) if isinstance(value, list | dict) else value
 
 
 def _rank(value: Any) -> tuple[bool, float, str]:
-    """What values are sorted by: numbers, and texts that read as one, before others."""
+    """Return the key by which values are sorted: numbers, and texts that read as one, before others."""
     if not is_missing(value):
         try:
             return (False, float(value), "")

@@ -28,7 +28,7 @@ from pmlopt.releases.attributes import through
 
 
 def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> Iterator[Section]:
-    """What is known of a release before it is drawn."""
+    """Return what is known of a release before it is drawn."""
     mechanisms = [one if isinstance(one, Mechanism) else one.mechanism for one in made]
     names = [" and ".join(part.columns) for part in described.parts]
     promises = [
@@ -80,7 +80,9 @@ def sections(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) ->
 
 
 def _left_alone(people: IntArray, matrices: Sequence[FloatArray], names: Sequence[str]) -> tuple[str, ...]:
-    """Warnings of outcomes of all columns together that leave one value, though none does by itself."""
+    """Return warnings of outcomes of all columns together that leave one value, though none does
+    separately.
+    """
     possible = [(matrix > 0).astype(float) for matrix in matrices]
     occurs = (people > 0).astype(float)
     found = []
@@ -141,12 +143,12 @@ def stated_counts(described: ReleaseFile) -> str:
 
 
 def factor(level: float) -> str:
-    """The factor of a level."""
+    """Return the factor of a level."""
     return f"{math.exp(min(level, 700.0)):.4g}"
 
 
 def pages(described: ReleaseFile, made: Sequence[Mechanism | Result[Any]]) -> tuple[bytes, bytes]:
-    """The report as HTML and as Markdown; both follow from the description and the mechanisms alone."""
+    """Return the report as HTML and as Markdown; both follow from the description and the mechanisms only."""
     title = described.title or "Release of " + said(name for part in described.parts for name in part.columns)
     about = "About " if described.step > 1 else ""
     left = f" {about}{things(described.left_out, 'row')} with a missing cell were left out."

@@ -46,7 +46,7 @@ MOST_SINGLE = 50
 
 @dataclass(frozen=True)
 class PlannedColumn:
-    """How one column is released, or the tuple of several.
+    """The plan of one column, or of the tuple of several.
 
     Attributes:
         columns: of the data; left out, the column that has the name of the table.
@@ -95,7 +95,7 @@ class PlannedColumn:
         ball: Callable[[Prior, float], L1Ball],
         remaining: Callable[[Prior], Requirement] | None = None,
     ) -> Made:
-        """The mechanism: read, or designed for a prior, and within what `remaining` gives for it.
+        """Return the mechanism: read, or designed for a prior, and within what `remaining` gives for it.
 
         Args:
             prior: that is stated.
@@ -121,7 +121,7 @@ class PlannedColumn:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a plan file holds.
+    """The content of a plan file.
 
     Attributes:
         release: a table for each column that is released, by its name; see `PlannedColumn`.
@@ -158,7 +158,7 @@ class Plan:
             raise InputError("release has no table: give one for each column that is released")
 
     def with_options(self, **values: Any) -> Plan:
-        """Return the plan with other values of some keys; None leaves what the plan says."""
+        """Return the plan with other values of some keys; None keeps the plan's value."""
         given = {name: value for name, value in values.items() if value is not None}
         changed = replace(self, **given)
         object.__setattr__(changed, "folder", self.folder)
@@ -167,7 +167,8 @@ class Plan:
     def mechanisms(
         self, data: Any, missing: Missing = "refuse", form: CsvForm | None = None
     ) -> dict[Columns, Made]:
-        """The mechanism of each release: read from its file, or designed for the stated law of its letters.
+        """Return the mechanism of each release: read from its file, or designed for the stated law of its
+        letters.
 
         Args:
             data: the file or frame that is released.
@@ -222,7 +223,7 @@ class Plan:
         return found
 
     def _remaining(self, data: Any, form: CsvForm | None) -> Callable[[Prior], Requirement] | None:
-        """What the ledger leaves to its people for a design under a prior; None without a ledger."""
+        """Return what the ledger leaves to its people for a design under a prior; None without a ledger."""
         if self.ledger is None:
             return None
         if len(self.release) > 1:
@@ -281,7 +282,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
 
 
 def _columns(name: str, table: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns of a release."""
+    """Return the columns of a release."""
     if "columns" not in table:
         return (name,)
     found = read(tuple[str, ...], table["columns"], f"release.{name}.columns", _CONTEXT)

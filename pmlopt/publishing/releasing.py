@@ -73,7 +73,7 @@ Made: TypeAlias = Mechanism | Result[Any] | str | os.PathLike[str]
 
 @dataclass(frozen=True)
 class DataDigests:
-    """What a draft was made from: it is compared again before the release is published.
+    """The digests of what a draft was made from, which are compared before the release is published.
 
     Attributes:
         data: of the file, or the files of the folder; None for a frame.
@@ -93,7 +93,7 @@ class DataDigests:
 
 @dataclass(frozen=True, repr=False, eq=False)
 class ReleaseDraft:
-    """A release that has not been drawn: what it will tell of whom.
+    """A release that has not been drawn: what it will reveal, and of whom.
 
     Attributes:
         data: the data file or frame.
@@ -120,12 +120,14 @@ class ReleaseDraft:
     digests: DataDigests = DataDigests()
 
     def __repr__(self) -> str:
-        """The columns and their joint level, and none of the data."""
+        """Return the columns and their joint level, and none of the data."""
         names = said(name for one in self.releases for name in one.columns)
         return f"<ReleaseDraft of {names}: {self.levels.together:.6g} nats together>"
 
     def by_ledger(self) -> tuple[Ledger, bool, float] | None:
-        """The ledger, whether it allows the release, and the level in nats that a person's may come to."""
+        """Return the ledger, whether it allows the release, and the level in nats that a person's may come
+        to.
+        """
         if self.ledger is None:
             return None
         book, people = Ledger.load(self.ledger), None
@@ -136,13 +138,13 @@ class ReleaseDraft:
         return book, book.total is None or book.allows(joint, people), book.level_after(joint, people)
 
     def row_digest(self, table: Table) -> RowDigest:
-        """A digest of the rows of the data, to be fed while they are read."""
+        """Return a digest of the rows of the data, to be updated while they are read."""
         if self.digests.data is not None:  # it has the other columns
             return RowDigest(table, ())
         return RowDigest(table, [*self.planned.kept, *(() if self.who is None else (self.who,))])
 
     def check_unchanged(self, rows: str | None, data: str | None = None) -> None:
-        """Complain unless all that this was computed from is as it was.
+        """Raise unless all that this was computed from is as it was.
 
         Args:
             rows: the digest of the rows that were drawn; None for the files of a folder.
@@ -289,7 +291,7 @@ def write_release(
     seed: int | None = None,
     executor: Executor | None = None,
 ) -> ReleaseFile:
-    """Draw the release, and write its folder: whole, or not at all.
+    """Draw the release, and write its folder: completely, or not at all.
 
     Args:
         draft: of the release.
@@ -397,7 +399,7 @@ def _begun(draft: ReleaseDraft, place: Path) -> Iterator[tuple[Draft, Ledger | N
 
 
 def _named(made: Made) -> Mechanism | Result[Any]:
-    """A mechanism, or the result that it comes with; outputs that nobody named become y0, y1, ..."""
+    """Return a mechanism, or the result that it comes with; outputs without labels become y0, y1, ..."""
     if isinstance(made, str | os.PathLike):
         return _named(trusted(made))
     mechanism = made if isinstance(made, Mechanism) else getattr(made, "mechanism", None)
@@ -414,7 +416,7 @@ def _named(made: Made) -> Mechanism | Result[Any]:
 def check_named(
     names: Sequence[str], released: Sequence[str], keep: Sequence[str], drop: Sequence[str], where: object
 ) -> None:
-    """Complain unless every column of a table is named once: as released, kept or dropped.
+    """Raise unless every column of a table is named once: as released, kept or dropped.
 
     Raises:
         InputError: one is not, or is named twice, or is not there.
@@ -433,7 +435,7 @@ def check_named(
 
 
 class ClearColumns:
-    """How often each value of columns in clear, and of all of them, is beside each tuple of letters.
+    """Counts of the values of columns in clear, and of all of them, with each tuple of letters.
 
     Args:
         table: whose rows are counted, batch by batch.
@@ -452,8 +454,7 @@ class ClearColumns:
             counts.update(pairs_in(batch, self._places[group], letters))
 
     def told(self, mechanisms: Sequence[Mechanism], published: IntArray | None = None) -> tuple[InClear, ...]:
-        """What the columns tell of the tuples of letters, each by itself and then all, alone and beside the
-        release.
+        """Compute what the columns reveal of the tuples of letters, each and all, alone and with the release.
 
         Args:
             mechanisms: that release the letters.
@@ -516,7 +517,7 @@ def _counted(
 
 
 def file_names(releases: Sequence[ColumnRelease]) -> list[str]:
-    """A name for the file of each mechanism, which any system takes, and which differ."""
+    """Return a name for the file of each mechanism, which any system takes, and which differ."""
     found: list[str] = []
     for release in releases:
         plain = "".join(one if one.isalnum() or one in "-_" else "_" for one in "+".join(release.columns))

@@ -176,7 +176,8 @@ def _has_sample(law: Any) -> bool:
 
 
 def confidence_ball_around(prior: Prior, people: int, distance: float, step: int, delta: float) -> L1Ball:
-    """Return the ball around a stated prior that holds the law of a population except with probability delta.
+    """Return the ball around a stated prior that contains the law of a population except with probability
+    delta.
 
     Args:
         prior: that is stated.

@@ -29,7 +29,7 @@ from pmlopt.releases.folder_drafts import FinishedFile, FolderDraft, open_folder
 
 @dataclass
 class Applied:
-    """What became of a table.
+    """The result of applying mechanisms to a table.
 
     Attributes:
         rows: how many were written.
@@ -91,7 +91,7 @@ def apply_columns(
 
 
 class _RowDraws:
-    """The rows that are released of a table, batch by batch, in its order.
+    """A drawer of the rows that are released of a table, batch by batch, in its order.
 
     Attributes:
         table: that is read.
@@ -129,8 +129,8 @@ class _RowDraws:
 
 
 def _bits_of(seed: int | Sequence[RandomBits] | None, count: int) -> list[RandomBits]:
-    """The bits of each mechanism, of its own so that a seed draws the same from batches of any length, and
-    those for the order of the rows.
+    """Return the bits of each mechanism, and those of the row order; a seed draws the same for any
+    batches.
     """
     if isinstance(seed, Sequence):
         return list(seed)
@@ -143,7 +143,7 @@ def _bits_of(seed: int | Sequence[RandomBits] | None, count: int) -> list[Random
 def input_codes(
     table: Table, releases: Sequence[ColumnRelease], drop_missing: bool = False
 ) -> Iterator[tuple[Batch, list[IntArray]]]:
-    """Each batch of a table, with (size,) the row of each mechanism's matrix for each of its rows.
+    """Yield each batch of a table, with (size,) the row of each mechanism's matrix for each of its rows.
 
     Args:
         table: that is read.
@@ -270,7 +270,7 @@ def apply_folder(
 
 
 def _groups(sources: Mapping[str, Path]) -> dict[str, list[str]]:
-    """The names of files by the folders on the way to them that are named by columns, which are kept."""
+    """Return the names of files by the folders that column values name on the way to them."""
     groups: dict[str, list[str]] = {}
     for name in sources:
         named = "/".join(part for part in Path(name).parent.parts if "=" in part)
@@ -279,13 +279,13 @@ def _groups(sources: Mapping[str, Path]) -> dict[str, list[str]]:
 
 
 def _count_parts(group: Sequence[object]) -> int:
-    """How many files the rows of a group of files are released into."""
+    """Return into how many files the rows of a group of files are released."""
     return min(len(group), MAX_PARTS)
 
 
 @dataclass(frozen=True)
 class _Work:
-    """What is done to each file; it goes to the processes that do it.
+    """The work that is done on each file; it is sent to the processes that do it.
 
     Attributes:
         parts: of how many released files the rows of each file are; None where each file is released into one
@@ -338,8 +338,8 @@ class _Work:
     def write_part(
         self, group: Sequence[tuple[Path, Path]], target: Path, name: str, bucket: int
     ) -> FinishedFile:
-        """Write the rows of a bucket of several drawn files in a random order; again, it writes the same
-        bytes.
+        """Write the rows of a bucket of several drawn files in a random order; a repeated call writes the
+        same bytes.
 
         Args:
             group: the files of the data, each with the drawn one.
@@ -358,7 +358,7 @@ class _Work:
         return FinishedFile(written.rows, 0, files.digest_of(target), "")
 
     def identity(self, sources: Mapping[str, Path], seed: int | None) -> dict[str, str]:
-        """What tells this release apart from others; the key is none of it."""
+        """Return what distinguishes this release from others; the key is not part of it."""
         matrices = hashlib.sha256()
         for release in self.releases:
             one = release.mechanism
@@ -369,7 +369,7 @@ class _Work:
 
 
 class _Counted:
-    """Record batches, and how many rows those that were read had."""
+    """Record batches with a count of their rows."""
 
     def __init__(self, batches: Iterable[Any]) -> None:
         self._batches, self.rows = batches, 0
@@ -421,7 +421,7 @@ def _write_parts(
 def _finish(
     work: _Work, sources: Mapping[str, Path], draft: FolderDraft, executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
-    """Work on the files that are not finished; each with what became of it, as it ends.
+    """Work on the files that are not finished, and yield the result of each as it ends.
 
     Raises:
         WorkerLostError: a worker was killed, or the executor ended.
@@ -440,7 +440,7 @@ def _finish(
 def _run(
     work: Callable[..., FinishedFile], tasks: Mapping[str, tuple[Any, ...]], executor: Executor | None
 ) -> Iterator[tuple[str, FinishedFile]]:
-    """Do the work with the arguments of each task; each with what became of it, as it ends."""
+    """Run the work with the arguments of each task, and yield the result of each as it ends."""
     if executor is None:
         for name, arguments in tasks.items():
             yield name, work(*arguments)

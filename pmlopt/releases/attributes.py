@@ -45,7 +45,7 @@ class AttributeLevels:
 def attribute_levels(
     joint: ArrayLike | Mapping[tuple[Label, ...], int], mechanisms: Iterable[MechanismLike]
 ) -> AttributeLevels:
-    """The level of releases of several dependent attributes: about their tuple, and about each of them.
+    """Compute the levels of releases of several dependent attributes: about their tuple, and about each.
 
     About the tuple `max log prod_i P_i[x_i, y_i] / P(y)` over the tuples x of positive probability, and about
     attribute i `max log P(y | x_i) / P(y)`, with `P(y) = sum_x p(x) prod_i P_i[x_i, y_i]`.
@@ -96,7 +96,9 @@ def attribute_levels(
 
 
 def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
-    """The joint law as an array that sums to one, with an axis for each mechanism in the order of inputs."""
+    """Return the joint law as an array that sums to one, with an axis for each mechanism in the order of
+    inputs.
+    """
     if isinstance(joint, Mapping):
         sides = [part.inputs for part in parts]
         table: FloatArray = counts_at(joint.items(), sides, "the joint law", MechanismError, float)
@@ -124,19 +126,21 @@ def _joint_law(joint: Any, parts: list[Mechanism]) -> FloatArray:
 
 
 def marginal(law: NDArray[Any], axis: int) -> NDArray[Any]:
-    """The sums along all axes of a joint law, or of counts, but one."""
+    """Sum a joint law, or counts, along all axes but one."""
     return np.asarray(law.sum(axis=tuple(other for other in range(law.ndim) if other != axis)))
 
 
 def through(law: FloatArray, matrices: Sequence[FloatArray], axes: Iterable[int] | None = None) -> FloatArray:
-    """The law with the letters of some attributes replaced by their outputs; of all where none are named."""
+    """Return the law with the letters of some attributes replaced by their outputs; of all where none are
+    named.
+    """
     for axis in range(law.ndim) if axes is None else axes:
         law = np.moveaxis(np.tensordot(law, matrices[axis], axes=(axis, 0)), -1, axis)
     return law
 
 
 def _level_about(law: FloatArray, matrices: list[FloatArray], axis: int, everything: FloatArray) -> float:
-    """The level of all releases about one attribute."""
+    """Compute the level of all releases about one attribute."""
     others = [other for other in range(law.ndim) if other != axis]
     given = np.moveaxis(through(law, matrices, others), axis, 0)
     given = given / marginal(law, axis).reshape(-1, *[1] * len(others))
@@ -153,7 +157,7 @@ def _level_about(law: FloatArray, matrices: list[FloatArray], axis: int, everyth
 def _about_tuple(
     law: FloatArray, matrices: list[FloatArray], everything: FloatArray
 ) -> tuple[float, tuple[int, ...], tuple[int, ...]]:
-    """The level about the tuple, with the outcome and the letters that it points at."""
+    """Compute the level about the tuple, with the outcome and the letters that it points at."""
     best, where, witness = -1.0, np.zeros(law.ndim, dtype=int), np.zeros(law.ndim, dtype=int)
     occurring = everything > 0
     for letters in np.argwhere(law > 0):
@@ -168,7 +172,7 @@ def _about_tuple(
 
 
 def level_beside(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
-    """The level of a release of X together with a column Z that stays in clear beside it, about X, in nats.
+    """Compute the level about X of a release of X together with a column Z that stays in clear, in nats.
 
     `max log P(y, z | x) / P(y, z) = max log p(z, x) P[x,y] / (p(x) sum_x' p(z, x') P[x',y])`. It is at least
     the level of the mechanism where Z tells nothing, and `level_in_clear` where the mechanism does.
@@ -207,7 +211,8 @@ def level_beside(joint: Secret | ArrayLike, mechanism: MechanismLike) -> float:
 
 
 def level_in_clear(joint: Secret | ArrayLike) -> float:
-    """The level of a column Z in clear about X, in nats: `max log p(x | z) / p(x)`, without any release.
+    """Compute the level of a column Z in clear about X, in nats: `max log p(x | z) / p(x)`, without any
+    release.
 
     Args:
         joint: as for `level_beside`.

@@ -39,7 +39,7 @@ class ColumnRelease:
 
     @property
     def released(self) -> list[tuple[str, list[Label]]]:
-        """The names of the columns that are written, each with the labels of the outputs."""
+        """Return the names of the columns that are written, each with the labels of the outputs."""
         outputs = self.mechanism.outputs
         parts = [
             output for output in outputs if isinstance(output, tuple) and len(output) == len(self.columns)
@@ -50,7 +50,7 @@ class ColumnRelease:
 
 
 class ColumnsAtWork:
-    """Mechanisms at work on the batches of one table.
+    """Mechanisms that release columns of the batches of one table.
 
     Args:
         releases: mechanisms with their columns, none of which has two.
@@ -96,7 +96,8 @@ class ColumnsAtWork:
         self.columns = [column for _, column, _ in self._plan]
 
     def codes(self, batch: Batch) -> list[IntArray]:
-        """For each mechanism, (size,) the row of its matrix for each row; -1 in all where it is left out.
+        """Return for each mechanism (size,) the row of its matrix for each row; -1 in all where it is left
+        out.
 
         Raises:
             MechanismError: a cell is no input of its mechanism, in a row that stays.
@@ -114,7 +115,9 @@ class ColumnsAtWork:
     def drawn(
         self, codes: Sequence[IntArray], bits: Sequence[RandomBits]
     ) -> tuple[BoolArray | None, list[IntArray]]:
-        """The rows that are not left out, None for all; and for each mechanism its outputs, by places."""
+        """Return the rows that are not left out, None for all; and for each mechanism its outputs, by
+        index.
+        """
         known = np.logical_and.reduce([code >= 0 for code in codes])
         kept = None if known.all() else known
         return kept, [
@@ -123,7 +126,7 @@ class ColumnsAtWork:
         ]
 
     def written(self, batch: Batch, kept: BoolArray | None, drawn: Sequence[IntArray]) -> list[Cells]:
-        """Return the cells of `columns` for a batch: the places of their labels for new ones."""
+        """Return the cells of `columns` for a batch: the indices of their labels for new ones."""
         rows = None if kept is None else to_arrow(np.flatnonzero(kept))
         return [
             drawn[number]
@@ -178,7 +181,7 @@ class BatchRelease:
         drop_missing: bool = False,
         key: bytes | None = None,
     ) -> Self:
-        """The same, from mechanisms by column, or by the tuple of columns whose tuples are the inputs."""
+        """Build it from mechanisms by column, or by the tuple of columns whose tuples are the inputs."""
         releases = tuple(
             ColumnRelease(as_mechanism(made), columns if isinstance(columns, tuple) else (columns,))
             for columns, made in mechanisms.items()
@@ -187,7 +190,8 @@ class BatchRelease:
 
     @classmethod
     def of_arrays(cls, mechanism: MechanismLike, key: bytes | None = None) -> Self:
-        """What `array` asks for: one mechanism, on the tuples of as many arrays as its inputs have parts.
+        """Build what `release_array` needs: one mechanism, on tuples of as many arrays as its inputs have
+        parts.
 
         Raises:
             MechanismError: its outputs are tuples of as many parts, which are no column.
@@ -203,7 +207,7 @@ class BatchRelease:
         return cls((release,), (), key=key)
 
     def array(self, arrays: Sequence[Any], *place: object) -> Any:
-        """The array that is released of the arrays of its columns."""
+        """Return the array that is released of the arrays of its columns."""
         import pyarrow
 
         whole = [one.combine_chunks() if hasattr(one, "combine_chunks") else one for one in arrays]
@@ -212,15 +216,16 @@ class BatchRelease:
 
     @property
     def array_type(self) -> Any:
-        """The type of what `array` returns."""
+        """Return the type of what `release_array` returns."""
         return label_type(self.releases[0].released[0][1])
 
     def keyed(self, seed: int | None = None) -> Self:
-        """The same with a new key, from the operating system; from a seed in tests."""
+        """Return the same with a new key, from the operating system; from a seed in tests."""
         return type(self)(self.releases, self.keep, self.drop_missing, new_key(seed))
 
     def __call__(self, batch: Any, *place: object) -> Any:
-        """The record batch that is released of one; `place` tells it apart from all others under its key.
+        """Return the record batch that is released of one; `place` distinguishes it from all others under its
+        key.
 
         Raises:
             InputError: there is no such column, two mechanisms are for one, or a key has no place.
@@ -246,11 +251,11 @@ class BatchRelease:
         return pyarrow.RecordBatch.from_arrays(arrays, schema=schema)
 
     def schema(self, schema: Any) -> Any:
-        """The schema of what is released of batches with one."""
+        """Return the schema of what is released of batches with one."""
         return self._at_work(schema)[1]
 
     def _at_work(self, schema: Any) -> tuple[ColumnsAtWork, Any]:
-        """The mechanisms on batches with a schema, and the schema of what they release."""
+        """Return the mechanisms for batches with a schema, and the schema of what they release."""
         import pyarrow
 
         schema = schema.remove_metadata()  # with those of pandas, pyarrow below 22 cannot hash it
@@ -284,7 +289,7 @@ class BatchRelease:
 
 
 def by_history(mechanisms: Mapping[tuple[Label, ...], MechanismLike]) -> Mechanism:
-    """The mechanism whose inputs are tuples of what was released before and the letter.
+    """Return the mechanism whose inputs are tuples of what was released before and the letter.
 
     With it an engine releases a further wave of a ledger or a stream: it groups people by what was released
     of them, each history has its mechanism P_h, and `P[(*h, x), y] = P_h[x, y]`.
@@ -333,17 +338,17 @@ class _Step:
 
     @cached_property
     def sampler(self) -> RowSampler:
-        """What draws outputs: its tables take long to make, and who only counts letters needs none."""
+        """Return the sampler of outputs: its tables take long to make, and counting letters needs none."""
         return RowSampler(self.release.mechanism.matrix)
 
     def codes(self, batch: Batch) -> IntArray:
-        """(size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""
+        """Return (size,) the row of the matrix for each row of a batch, or `_LEFT_OUT` or `_UNKNOWN`."""
         values, codes = tuples_of(batch, self.places)
         rows = np.array([self._row_of(value) for value in values], dtype=np.int64)
         return np.asarray(rows[codes])
 
     def _row_of(self, value: tuple[Any, ...]) -> int:
-        """The row of a value, which is remembered by value and type, for True is equal to 1."""
+        """Return the row of a value, which is cached by value and type, for True is equal to 1."""
         key = (value, *map(type, value))
         if key in self._rows:
             return self._rows[key]
@@ -372,7 +377,7 @@ _LEFT_OUT, _UNKNOWN = -1, -2
 
 
 def _inputs(release: ColumnRelease, *, typed: bool) -> dict[Label, int]:
-    """The rows of the matrix by the tuple of values, and of the texts of values where these tell them apart.
+    """Return the rows of the matrix by the tuple of values, and by texts where these are unambiguous.
 
     Cells of a CSV file are text, and all inputs must then read differently.
     """

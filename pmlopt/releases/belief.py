@@ -41,7 +41,7 @@ MOST_AHEAD = 2000
 
 
 def budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
-    """What the release at a time may tell beyond what was told, in nats."""
+    """Compute what the release at a time may reveal beyond what was revealed, in nats."""
     rest = epsilon - RESERVE - told
     room = RESERVE / (time * (time + 1))
     return np.asarray(np.maximum(np.maximum(cap - RESERVE - told, PART * rest), room))
@@ -49,7 +49,7 @@ def budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArr
 
 @dataclass(frozen=True)
 class Asked:
-    """What is asked about.
+    """The values about which a belief is computed.
 
     Attributes:
         chain: the secret.
@@ -63,7 +63,7 @@ class Asked:
 
     @cached_property
     def hidden(self) -> bool:
-        """Whether a value to come may be told more of than the present one.
+        """Return whether more may be revealed of a value to come than of the present one.
 
         Not where the kernels take states of one value to each value with the same chance: then the values
         are a chain.
@@ -76,7 +76,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Values:
-    """Values of what is asked about at one time: what they have to do with the present.
+    """The target values at one time, and how they depend on the present state.
 
     Attributes:
         time: of the state, or of the last one of a window of states.
@@ -90,18 +90,18 @@ class Values:
 
     @property
     def lifts(self) -> FloatArray:
-        """(R,) posterior over prior."""
+        """Return the (R,) posterior over prior."""
         return np.asarray(self.joint.sum(axis=1) / self.prior)
 
     @property
     def given(self) -> FloatArray:
-        """(R, N) the law of the present state given each value."""
+        """Return the (R, N) law of the present state given each value."""
         return np.asarray(self.joint / self.joint.sum(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True)
 class ExactBelief:
-    """The law of the present state and of what is asked about, by Bayes' rule.
+    """The law of the present state and of the target values, by Bayes' rule.
 
     Attributes:
         asked: what is asked about.
@@ -123,7 +123,7 @@ class ExactBelief:
 
     @classmethod
     def begun(cls, asked: Asked) -> ExactBelief:
-        """The belief before any release, about what is asked."""
+        """Return the belief before any release, about a target."""
         first = asked.chain.initial
         peaks, window = np.where(first > 0, 1.0, 0.0), (first, first)
         return cls(asked, 1, first, (_present(1, asked, window),), window, peaks, -math.inf)
@@ -133,7 +133,7 @@ class ExactBelief:
         return np.asarray(self.law > RARE)
 
     def requirement(self, epsilon: float, cap: float) -> Requirement:
-        """On the states that can be now, for a level of epsilon in the end, and the cap now."""
+        """Build the requirement on the present states, for a final level of epsilon and the present cap."""
         possible = self._possible
         law = self.law[possible]
         if not self.asked.width:
@@ -162,7 +162,9 @@ class ExactBelief:
 
     @cached_property
     def _ahead(self) -> tuple[Values, ...]:
-        """Values to come of which more may be told than of the present one, until the chain has forgotten."""
+        """Return values to come of which more may be revealed than of the present one, until the chain has
+        forgotten.
+        """
         found: list[Values] = []
         if not self.asked.hidden:
             return ()
@@ -185,7 +187,7 @@ class ExactBelief:
         )
 
     def after(self, emits: FloatArray) -> tuple[ExactBelief, float, dict[int, float]]:
-        """What is believed after an output, by the (N,) chance of it in each state.
+        """Return the belief after an output, by the (N,) chance of it in each state.
 
         Returns:
             The belief before the next release; the level of all releases so far; and what they tell of which
@@ -205,7 +207,9 @@ class ExactBelief:
         return replace(self, window=window, peaks=peaks)._moved(pasts), level, worst
 
     def _moved(self, pasts: Sequence[Values]) -> ExactBelief:
-        """The belief before the next release; past the end of the chain there is nothing to believe."""
+        """Return the belief before the next release; past the end of the chain there is nothing to
+        believe.
+        """
         chain, width = self.asked.chain, self.asked.width
         if chain.steps == self.time:
             return replace(self, time=self.time + 1, law=np.zeros(chain.size), pasts=())
@@ -233,7 +237,7 @@ class ExactBelief:
 
 
 def _needed(rows: FloatArray) -> BoolArray:
-    """(K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
+    """Return (K,) which of the bounds `<rows_k, v> <= 0` on columns v >= 0 do not follow from another one.
 
     Row j follows from row i where `rows_j <= s rows_i` for some s >= 0. Of rows that follow from each other
     one is asked.
@@ -251,7 +255,7 @@ def _needed(rows: FloatArray) -> BoolArray:
 
 
 def _present(time: int, asked: Asked, window: tuple[FloatArray, FloatArray]) -> Values:
-    """The values of the window of states that ends now, or of the function of the present state."""
+    """Return the values of the window of states that ends now, or of the function of the present state."""
     n = asked.chain.size
     if asked.width == 1:
         prior, joint = asked.letters @ window[0], asked.letters * window[1]
@@ -264,13 +268,13 @@ def _present(time: int, asked: Asked, window: tuple[FloatArray, FloatArray]) -> 
 
 
 def log_of(lift: float) -> float:
-    """The logarithm of a lift, -inf of none."""
+    """Compute the logarithm of a lift, -inf of none."""
     return math.log(lift) if lift > 0 else -math.inf
 
 
 @dataclass(frozen=True)
 class BoundedBelief:
-    """What holds of the belief under each kernel of a set.
+    """The bounds that the belief satisfies under each kernel of a set.
 
     For each of them there is a factor s > 0 such that `B[x] = s P(X_t = x, h)` and, for a value a of a past
     or present state X_s, `w_a[x] = s (P(X_t = x, h | X_s = a) - e^epsilon P(X_t = x, h))` are within the
@@ -313,7 +317,7 @@ class BoundedBelief:
 
     @classmethod
     def begun(cls, chain: Chain, epsilon: float) -> BoundedBelief:
-        """The belief before any release: the law of the first state, and its values."""
+        """Return the belief before any release: the law of the first state, and its values."""
         first, none = chain.initial, np.zeros(0, dtype=np.int64)
         prior = np.stack([first, first])
         empty = np.zeros((0, chain.size)), np.zeros(0)
@@ -322,7 +326,7 @@ class BoundedBelief:
 
     @property
     def law(self) -> FloatArray:
-        """(N,) one law of the present state that is within the bounds."""
+        """Return one (N,) law of the present state that is within the bounds."""
         middle = (self.low + self.high) / 2
         return np.asarray(middle / (middle.sum() or 1.0))
 
@@ -332,12 +336,12 @@ class BoundedBelief:
 
     @property
     def _slack(self) -> FloatArray:
-        """(R,) what the bounds on entries allow beyond those on sums; rounding is no slack."""
+        """Return (R,) what the bounds on entries allow beyond those on sums; rounding is no slack."""
         slack = self.over[:, self._possible].sum(axis=1) - self.sums
         return np.asarray(np.where(slack > ROUNDING * np.abs(self.over).sum(axis=1), slack, 0.0))
 
     def requirement(self, epsilon: float, cap: float) -> Requirement:
-        """On the states that can be now, for a level of epsilon in the end, and the cap now."""
+        """Build the requirement on the present states, for a final level of epsilon and the present cap."""
         possible = self._possible
         told = np.log(np.maximum(_lifts(self.epsilon, self.sums, self.total), 1e-300))
         more = math.exp(epsilon) - np.exp(told + budgets(told, epsilon, cap, self.time))
@@ -366,7 +370,7 @@ class BoundedBelief:
         return RatioBound(numerators / sides[0][:, None], denominators / sides[1][:, None], each)
 
     def after(self, emits: FloatArray) -> tuple[BoundedBelief, float, dict[int, float]]:
-        """What is believed after an output, as `ExactBelief.after` says."""
+        """Return the belief after an output, as `ExactBelief.update` does."""
         possible = self._possible
         v = emits / float(self.law @ emits)
         least, most = float(v[possible].min()), float(v[possible].max())
@@ -391,7 +395,9 @@ class BoundedBelief:
         return moved, level, worst
 
     def _moved(self, lifts: FloatArray) -> tuple[BoundedBelief, FloatArray]:
-        """The belief before the next release, and (R,) what is told of each pair: for ever, if not kept."""
+        """Return the belief before the next release, and (R,) what is revealed of each pair if it is not
+        kept.
+        """
         n = self.chain.size
         if self.chain.steps == self.time:
             return replace(self, time=self.time + 1, low=np.zeros(n), high=np.zeros(n)), lifts
@@ -415,7 +421,7 @@ class BoundedBelief:
         return moved._with_present(most), np.where(done, ends, lifts)
 
     def _with_present(self, most: float) -> BoundedBelief:
-        """With the values of the present state, of none of which a lift is more than `most`."""
+        """Add the values of the present state, none of which has a lift of more than `most`."""
         factor = math.exp(self.epsilon)
         states = np.flatnonzero((self.prior[1] > 0) & (self.high > 0))
         with np.errstate(divide="ignore"):
@@ -435,14 +441,14 @@ class BoundedBelief:
 
 
 def _lifts(epsilon: float, sums: FloatArray, total: tuple[float, float]) -> FloatArray:
-    """(R,) bounds on lifts: e^epsilon and the sum of w over that of B."""
+    """Bound (R,) lifts by e^epsilon times the sum of w over that of B."""
     return np.asarray(math.exp(epsilon) + np.where(sums <= 0, sums / total[1], sums / total[0]))
 
 
 def _within_sums(
     low: FloatArray, high: FloatArray, total: tuple[float, float]
 ) -> tuple[FloatArray, FloatArray]:
-    """The same bounds on entries, with what bounds on their sum say of each."""
+    """Return the same bounds on entries, tightened by what bounds on their sum imply."""
     if np.array_equal(low, high):
         return low, high
     tighter = np.minimum(high, total[1] - (low.sum() - low))

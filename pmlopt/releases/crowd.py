@@ -57,7 +57,7 @@ SURE = 1 - 1e-9
 
 @dataclass(frozen=True)
 class _Histories:
-    """What is believed after each of H histories; see `BoundedBelief`, whose bounds are exact here.
+    """The beliefs after each of H histories; see `BoundedBelief`, whose bounds are exact here.
 
     Attributes:
         time: of the present state.
@@ -110,7 +110,7 @@ class _Histories:
             raise ValueError("the level of a history is negative")
 
     def with_present(self, epsilon: float) -> _Histories:
-        """With the values of the present state."""
+        """Add the values of the present state."""
         states = np.flatnonzero(self.prior > 0)
         own = np.repeat(-math.exp(epsilon) * self.law[:, None, :], len(states), axis=1)
         own[:, np.arange(len(states)), states] += self.law[:, states] / self.prior[states]
@@ -139,7 +139,7 @@ class _Plan:
     shares: FloatArray
 
     def emits(self, histories: IntArray, columns: IntArray) -> FloatArray:
-        """(K, N) the chance in each state of some outputs, each after a history."""
+        """Return the (K, N) chance in each state of some outputs, each after a history."""
         group, share = self.group[histories], self.shares[histories, None]
         return share * self.matrices[group, :, columns] + (1 - share) * self.laws[group, columns][:, None]
 
@@ -200,50 +200,50 @@ class Crowd:
 
     @property
     def chain(self) -> Chain:
-        """The chain over which each person moves."""
+        """Return the chain over which each person moves."""
         return self._first.chain
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """Return how many people there are."""
         return len(self._histories.place)
 
     @property
     def time(self) -> int:
-        """Of the state that is released next."""
+        """Return the time of the state that is released next."""
         return self._histories.time
 
     @property
     def histories(self) -> int:
-        """How many of them differ."""
+        """Return how many of them differ."""
         return len(self._histories.law)
 
     @property
     def levels(self) -> FloatArray:
-        """(people,) what was told of each person, in nats."""
+        """Return the (people,) leakage about each person, in nats."""
         return np.asarray(np.log(self._histories.level)[self._histories.place])
 
     @property
     def levels_by_name(self) -> dict[Label, float]:
-        """The same by the names of people."""
+        """Return the levels by the names of people."""
         return dict(zip(self.names, self.levels.tolist(), strict=True))
 
     @property
     def fresh(self) -> Stream:
-        """The stream of somebody of whom nothing is released yet."""
+        """Return the stream of a person of whom nothing is released yet."""
         return self._first.copy()
 
     @property
     def level(self) -> float:
-        """The most that was told of anybody, in nats."""
+        """Return the largest leakage about any person, in nats."""
         return float(np.log(self._histories.level.max()))
 
     def history(self, person: int) -> tuple[Label, ...]:
-        """The outputs of a person."""
+        """Return the outputs of a person."""
         return tuple(self._first.outputs[int(column[person])] for column in self._told)
 
     def release(self, states: Iterable[Label] | Mapping[Label, Label], seed: Seed = None) -> Any:
-        """Draw the next output of each person from the state, and take note of it.
+        """Draw the next output of each person from the state, and record it.
 
         Args:
             states: of all people, by their names, or in their order.
@@ -292,7 +292,7 @@ class Crowd:
         return label_array(self._first.outputs)[columns]
 
     def mechanism(self, person: int) -> Mechanism:
-        """That of the next release of a person, on the states that are possible."""
+        """Return the mechanism of the next release of a person, on the states that are possible."""
         plan, history = self._planned(), self._histories.place[person : person + 1]
         every = np.arange(len(self._first.outputs))
         matrix = plan.emits(np.repeat(history, len(every)), every).T
@@ -306,7 +306,7 @@ class Crowd:
     # ------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the crowd to an NPZ file, whole or not at all, with a digest of all that it holds.
+        """Write the crowd to an NPZ file, completely or not at all, with a digest of its content.
 
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .npz.
@@ -356,7 +356,7 @@ class Crowd:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Read a crowd, and write it when the block ends; nobody else who asks writes it meanwhile.
+        """Read a crowd, and write it when the block ends, under a lock against other writers.
 
         An exception leaves the file as it was: what was released in the block must not be published then.
 
@@ -378,7 +378,7 @@ class Crowd:
     # ------------------------------------------------------------ the next release
 
     def _planned(self) -> _Plan:
-        """The designs of the next release, the same until it is made."""
+        """Return the designs of the next release, the same until it is made."""
         if self._plan is None:
             if not self._histories.law.any():
                 raise PrivacyError(f"the chain has {self.chain.steps} states, and all of them are released")
@@ -389,7 +389,7 @@ class Crowd:
         return self._plan
 
     def _grouped(self) -> IntArray:
-        """(H,) the design of each history: groups are split where what is believed differs most."""
+        """Return the (H,) design of each history: groups are split where beliefs differ most."""
         now = self._histories
         if len(now.law) <= self._designs:
             return np.arange(len(now.law))
@@ -414,7 +414,9 @@ class Crowd:
         return np.unique(group, return_inverse=True)[1].reshape(-1)
 
     def _design(self, own: Any) -> tuple[FloatArray, FloatArray]:
-        """(N, M) the design for some histories, by the mean of what is believed, and (M,) its output law."""
+        """Return the (N, M) design for some histories, by the mean of their beliefs, and its (M,) output
+        law.
+        """
         from pmlopt.programs.designs import design
         from pmlopt.programs.solving import solve
 
@@ -441,7 +443,7 @@ class Crowd:
         return matrix, output_law / output_law.sum()
 
     def _shares(self, group: IntArray, matrices: FloatArray, laws: FloatArray) -> FloatArray:
-        """(H,) the largest share of the design that keeps all bounds after each history."""
+        """Compute the (H,) largest weight of the design that keeps all bounds after each history."""
         now, epsilon = self._histories, self._first.privacy.epsilon
         cap, shares = self._first.cap_at(now.time), np.ones(len(now.law))
         for k, (matrix, output_law) in enumerate(zip(matrices, laws, strict=True)):
@@ -461,7 +463,7 @@ class Crowd:
         return np.floor(shares * 2.0**53) / 2.0**53
 
     def _moved(self, before: IntArray, emits: FloatArray, place: IntArray) -> _Histories:
-        """The histories after these chances of the outputs in each state, before the next release."""
+        """Return the histories after these chances of the outputs in each state, before the next release."""
         now, chain, factor = self._histories, self.chain, math.exp(self._first.privacy.epsilon)
         ended = chain.steps == now.time
         kernel = np.zeros((chain.size, chain.size)) if ended else chain.kernel(now.time)
@@ -494,7 +496,9 @@ def _chunks(places: IntArray) -> Iterator[IntArray]:
 
 
 def _spread(seen: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:
-    """How far points differ in the direction in which they differ most, their mean, and that direction."""
+    """Compute how far points differ in the direction in which they differ most, their mean, and that
+    direction.
+    """
     middle = weights @ seen / weights.sum()
     away = seen - middle
     values, vectors = np.linalg.eigh((away * weights[:, None]).T @ away)

@@ -52,7 +52,7 @@ def begin_draft(target: Path, owner: str = NO_OWNER) -> Iterator[Draft]:
 
 
 def check_vacant(target: Path, owner: str = NO_OWNER) -> None:
-    """Remove what dead processes left of a target, and complain unless a release can be made there.
+    """Remove what dead processes left of a target, and raise unless a release can be made there.
 
     The caller holds the lock on the target.
 
@@ -75,7 +75,7 @@ def check_vacant(target: Path, owner: str = NO_OWNER) -> None:
 
 
 def check_new(target: Path) -> None:
-    """Complain of a file to publish a release in that is there already.
+    """Raise for a file to publish a release in that is there already.
 
     Raises:
         FileFormatError: it is.

@@ -52,7 +52,7 @@ Accepts: TypeAlias = Callable[[Path, Path, FinishedFile], bool]
 
 @dataclass(frozen=True)
 class _Line:
-    """A line of the journal: the file, what became of it, and a digest of both keyed by the release."""
+    """A line of the journal: the file, its result, and a digest of both keyed by the release."""
 
     file: str
     rows: Annotated[int, Range(0, MAX_ROWS)]
@@ -123,7 +123,7 @@ class FolderDraft:
         return hmac.digest(self._head, json.dumps(dict(told)).encode(), "sha256").hex()
 
     def _resume(self) -> dict[str, FinishedFile]:
-        """Read the finished files, and remove whatever the journal does not vouch for.
+        """Read the finished files, and remove whatever is not in the journal.
 
         A line that was cut short or changed counts as none: its file is drawn again, and nobody has seen it.
         """
@@ -181,7 +181,7 @@ def open_folder_draft(
     sources: Mapping[str, Path],
     accepts: Accepts,
 ) -> Iterator[FolderDraft]:
-    """Open the draft of a folder, of one process at a time; it goes with the block.
+    """Open the draft of a folder for one process at a time; it is removed with the block.
 
     After an exception it stays where files are finished.
 
@@ -214,6 +214,6 @@ def open_folder_draft(
 
 
 def _check_owner(place: Path) -> None:
-    """Complain of a draft that another user has made, who may have put anything there."""
+    """Raise for a draft that another user has made, who may have put anything there."""
     if hasattr(os, "geteuid") and os.path.lexists(place) and place.lstat().st_uid != os.geteuid():
         raise FileFormatError(f"{place}: is of another user: delete it, or release under another name")

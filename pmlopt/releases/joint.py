@@ -26,7 +26,7 @@ LARGEST_PRODUCT = 10_000_000
 
 
 def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
-    """The mechanism that releases one secret through several, independently given the secret.
+    """Build the mechanism that releases one secret through several, independently given the secret.
 
     `P[x, (y_1, ..., y_k)] = prod_i P_i[x, y_i]`: columns multiply entry by entry.
 
@@ -51,7 +51,9 @@ def compose(mechanisms: Iterable[MechanismLike]) -> Mechanism:
 
 
 def product_of_rows(matrices: Sequence[FloatArray]) -> FloatArray:
-    """(n, M_1 ... M_k) the products of the entries of each row of matrices (n, M_i); the last is fastest.
+    """Compute (n, M_1 ... M_k) products of the entries of each row of matrices (n, M_i); the last is fastest.
+
+    M_k) the products of the entries of each row of matrices (n, M_i); the last is fastest.
 
     Raises:
         MechanismError: there are more than `LARGEST_PRODUCT`.
@@ -66,7 +68,7 @@ def product_of_rows(matrices: Sequence[FloatArray]) -> FloatArray:
 def compose_attributes(
     mechanisms: Iterable[MechanismLike], letters: Iterable[Label] | None = None
 ) -> Mechanism:
-    """The mechanism that releases several attributes, each through one of its own.
+    """Build the mechanism that releases several attributes, each through one of its own.
 
     `P[(x_1, ..., x_k), (y_1, ..., y_k)] = prod_i P_i[x_i, y_i]`.
 
@@ -106,7 +108,7 @@ def compose_attributes(
 
 @dataclass(frozen=True)
 class JointOutcome:
-    """What one outcome of several releases leaks.
+    """The leakage of one outcome of several releases.
 
     Attributes:
         outputs: the label that each mechanism released.
@@ -120,7 +122,7 @@ class JointOutcome:
 
 
 def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> list[JointOutcome]:
-    """The leakage of each outcome of several releases of one secret, with the letter that it points at.
+    """List the leakage of each outcome of several releases of one secret, with the letter that it points at.
 
     Args:
         prior: N letters.
@@ -148,7 +150,7 @@ def joint_outcomes(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> lis
 
 
 def joint_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
-    """The PML level of several releases of one secret, independent given the secret, in nats.
+    """Compute the PML level of several releases of one secret, independent given the secret, in nats.
 
     `max log prod_i P_i[x, y_i] / sum_x' p[x'] prod_i P_i[x', y_i]` over letters and outcomes. It may be more
     than the sum of the levels of the mechanisms under the prior: outcomes that each exclude another letter
@@ -174,7 +176,7 @@ def joint_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
 
 
 def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> JointOutcome:
-    """The outcome of several releases of one secret that leaks most, with the letter that it points at.
+    """Find the outcome of several releases of one secret that leaks most, with the letter that it points at.
 
     Few outcomes are all looked at. Many are searched by branch and bound, in logarithms: a choice of the
     first outputs is dropped where no choice of the others, made for each pair of letters apart, leaks more
@@ -204,7 +206,7 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
 
 
 def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> float:
-    """An upper bound on `joint_level`: the largest level of each mechanism under a posterior, added.
+    """Compute an upper bound on `joint_level`: the largest level of each mechanism under a posterior, added.
 
     The posteriors are those that the outcomes of the mechanisms before it leave. The level of the first
     is under the prior; levels under the prior alone do not add up to a bound. In nats.
@@ -233,7 +235,7 @@ def chained_level(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> floa
 
 
 def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
-    """Mechanisms as a list, at least one."""
+    """Return mechanisms as a list, at least one."""
     if isinstance(mechanisms, Mechanism) or not isinstance(mechanisms, Iterable):
         raise MechanismError("give a list of mechanisms, of one where there is one")
     parts = [as_mechanism(mechanism) for mechanism in mechanisms]
@@ -243,7 +245,7 @@ def listed(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
 
 
 def same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
-    """Mechanisms as a list, all on the same letters."""
+    """Return mechanisms as a list, all on the same letters."""
     parts = listed(mechanisms)
     named = common_inputs(parts)
     for place, part in enumerate(parts):
@@ -257,7 +259,7 @@ def same_secret(mechanisms: Iterable[MechanismLike]) -> list[Mechanism]:
 
 
 def common_inputs(parts: Sequence[Mechanism]) -> tuple[Label, ...]:
-    """The inputs of the first mechanism that has labels for them, or positions where none has."""
+    """Return the inputs of the first mechanism that has labels for them, or default labels where none has."""
     from_person = [part.inputs for part in parts if type(part.inputs) is tuple]
     return from_person[0] if from_person else parts[0].inputs
 
@@ -278,7 +280,7 @@ BLOCK = 2**20
 
 
 class OutcomeSearch:
-    """The search for the largest `log prod_i P_i[x,y_i] / sum_x' p[x'] prod_i P_i[x',y_i]`.
+    """A search for the largest `log prod_i P_i[x,y_i] / sum_x' p[x'] prod_i P_i[x',y_i]`.
 
     For a letter x it is minus the logarithm of a sum of products of the ratios `P_i[x',y_i] / P_i[x,y_i]`.
     With the first outputs chosen it is at most what the least ratio of each further mechanism for each pair
@@ -305,7 +307,7 @@ class OutcomeSearch:
             self.ahead.insert(0, least)
 
     def run(self) -> tuple[float, int, tuple[int, ...]]:
-        """The largest leakage, its letter, and the place of the output of each mechanism."""
+        """Return the largest leakage, its letter, and the index of the output of each mechanism."""
         best = max((self._climbed(letter) for letter in range(len(self.law))), key=lambda found: found[0])
         columns = np.zeros((1, len(self.law)))
         choices = np.zeros((1, 0), dtype=int)
@@ -335,7 +337,7 @@ class OutcomeSearch:
         return best
 
     def _bounds(self, columns: FloatArray, ahead: FloatArray) -> FloatArray:
-        """What no outcome with these first outputs exceeds."""
+        """Bound what outcomes with these first outputs can reach."""
         bounds = np.empty(len(columns))
         log_law = np.log(self.law)
         size = max(1, BLOCK // len(log_law) ** 2)
@@ -350,7 +352,9 @@ class OutcomeSearch:
         return bounds
 
     def _climbed(self, letter: int) -> tuple[float, int, tuple[int, ...]]:
-        """An outcome that leaks much about a letter: one output changed at a time, while that helps."""
+        """Find an outcome that leaks much about a letter by changing one output at a time, while that
+        helps.
+        """
         chosen = [int(part[letter].argmax()) for part in self.logs]
         before, value = -np.inf, float(self._value(self._product(chosen)[:, None], letter)[0])
         while value > before:
@@ -364,14 +368,16 @@ class OutcomeSearch:
         return leakage, int(column.argmax()), tuple(chosen)
 
     def _product(self, chosen: Sequence[int], but: int | None = None) -> FloatArray:
-        """The column of an outcome in logarithms, without that of one mechanism where one is named."""
+        """Return the column of an outcome in logarithms, without that of one mechanism where one is named."""
         columns = [part[:, y] for part, y in zip(self.logs, chosen, strict=True)]
         if but is not None:
             del columns[but]
         return np.asarray(np.sum([np.zeros(len(self.law)), *columns], axis=0))
 
     def _value(self, columns: FloatArray, letter: int) -> FloatArray:
-        """The information density of a letter under (N, K) logarithms of columns; -inf where excluded."""
+        """Compute the information density of a letter under (N, K) logarithms of columns; -inf where
+        excluded.
+        """
         with np.errstate(invalid="ignore"):
             terms = columns - columns[letter] + np.log(self.law)[:, None]
         possible = np.isfinite(columns[letter])
@@ -381,7 +387,7 @@ class OutcomeSearch:
 
 
 def cross_mechanism(first: MechanismLike, second: MechanismLike | Sequence[Label]) -> Mechanism:
-    """The mechanism of pairs: two columns released independently, or one released and one left clear.
+    """Build the mechanism of pairs: two columns released independently, or one released and one left clear.
 
     The Kronecker product `P[(a, b), (y, z)] = P1[a, y] P2[b, z]`, labelled by pairs. `estimate` of it takes
     counts of pairs of outputs and gives the cross table of the inputs, row by row:

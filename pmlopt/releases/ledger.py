@@ -50,7 +50,7 @@ from pmlopt.releases.stored import written_digest
 
 
 class Ledger:
-    """How much all releases on each of many people have leaked, and what a total leaves for the next one.
+    """A record of how much all releases on each of many people have leaked, and of what a total leaves.
 
     After the outcomes y_1, ..., y_t the information density `i(x; y_1..y_t) = log post[x] / p[x]` of a letter
     is the sum of `log P_i[x, y_i] / q_i[y_i]`, each q_i under the posterior before it; the PML of all
@@ -103,17 +103,17 @@ class Ledger:
 
     @property
     def initial(self) -> Prior:
-        """The prior before any release."""
+        """Return the prior before any release."""
         return self._state.prior
 
     @property
     def total(self) -> float | None:
-        """The level in nats that no person may exceed; None where nothing is refused."""
+        """Return the level in nats that no person may exceed; None where nothing is refused."""
         return self._state.total
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """Return how many people there are."""
         return len(self._histories.place)
 
     @property
@@ -122,21 +122,21 @@ class Ledger:
 
     @property
     def releases(self) -> int:
-        """How many releases are recorded."""
+        """Return how many releases are recorded."""
         return len(self._state.identities)
 
     @property
     def levels(self) -> FloatArray:
-        """(people,) the leakage on each person, in nats."""
+        """Return the (people,) leakage on each person, in nats."""
         return np.asarray(levels_of(self.initial.pmf, self._histories.likelihoods)[self._histories.place])
 
     @property
     def level(self) -> float:
-        """The largest leakage on a person, in nats."""
+        """Return the largest leakage on a person, in nats."""
         return float(levels_of(self.initial.pmf, self._histories.likelihoods).max())
 
     def levels_of_order(self, alpha: float) -> FloatArray:
-        """(people,) the PML of order alpha of all that was released on each person, in nats.
+        """Compute the (people,) PML of order alpha of all that was released on each person, in nats.
 
         `log(sum_x p[x] lift[x]^alpha) / (alpha - 1)`: the account of `RenyiPML`. Levels of single releases do
         not add up to it, since each is under the posterior before; but the densities that a ledger keeps have
@@ -162,7 +162,7 @@ class Ledger:
         return order_levels(self.initial.pmf, shares.T, order)[self._histories.place]
 
     def groups(self) -> list[IntArray]:
-        """The people by history: all in one group have the same posterior, and may share a design.
+        """Return the people by history: all in one group have the same posterior, and may share a design.
 
         Examples:
             >>> ledger = Ledger([0.5, 0.5], people=3)
@@ -173,12 +173,14 @@ class Ledger:
         return self._histories.groups()
 
     def density(self, person: int = 0) -> FloatArray:
-        """(N,) the information density of each letter and all that was released; -inf where excluded."""
+        """Compute the (N,) information density of each letter and all that was released; -inf where
+        excluded.
+        """
         row = self._histories.place[self._place(person)]
         return np.asarray(log_lifts(self.initial.pmf, self._histories.likelihoods[row : row + 1])[0])
 
     def prior(self, person: int = 0) -> Prior:
-        """The posterior of a person, which is the prior of the next design; letters that are left.
+        """Return the posterior of a person, which is the prior of the next design; letters that are left.
 
         A letter is left unless an outcome excluded it. One whose posterior is below 1e-280 has that mass
         here, which a design can work with, and in `requirement` the budget that goes with it.
@@ -193,7 +195,7 @@ class Ledger:
         return Prior(masses, subset_of(self.initial.labels, left.tolist()))
 
     def remaining(self, epsilon: float | None = None, person: int = 0) -> FloatArray:
-        """(N,) what is left for each letter, in nats: epsilon less its density; inf where excluded.
+        """Compute (N,) what is left for each letter, in nats: epsilon less its density; inf where excluded.
 
         Args:
             epsilon: the total to be kept; left out, that of the ledger.
@@ -211,7 +213,7 @@ class Ledger:
         return left
 
     def requirement(self, epsilon: float | None = None, person: int = 0) -> Any:
-        """The requirement on the next release for a person, for a `design` under `prior(person)`.
+        """Build the requirement on the next release for a person, for a `design` under `prior(person)`.
 
         `PML` with the budgets that remain, of the letters that are left, each lowered by what rounding
         may add, so that the level never exceeds epsilon.
@@ -243,7 +245,7 @@ class Ledger:
         letters: Iterable[Label] | None = None,
         epsilon: float | None = None,
     ) -> Any:
-        """The requirement on one mechanism for several people, whatever was released of each.
+        """Build the requirement on one mechanism for several people, whatever was released of each.
 
         It is a `RatioBound`: a mechanism that meets it keeps the total for all of them, whatever it releases.
 
@@ -277,7 +279,8 @@ class Ledger:
         )
 
     def requirement_of_order(self, alpha: float, epsilon: float, person: int = 0) -> Any:
-        """The requirement on the next release for a person that keeps all of order alpha within epsilon.
+        """Build the requirement on the next release for a person that keeps all of order alpha within
+        epsilon.
 
         A next mechanism meets it exactly where `levels_of_order(alpha)` is within epsilon after each of its
         outcomes, but for what rounding may add; for a `design` under `prior(person)`. Arguments as above.
@@ -304,14 +307,14 @@ class Ledger:
         return RemainingRenyiPML(alpha, epsilon - off, lifts)
 
     def _posterior(self, person: int) -> tuple[FloatArray, IntArray]:
-        """The posterior masses of the letters that are left, and their places."""
+        """Compute the posterior masses of the letters that are left, and their indices."""
         density = self.density(person)
         left = np.flatnonzero(density > -np.inf)
         masses = self.initial.pmf[left] * np.exp(density[left])
         return np.maximum(masses / masses.sum(), SMALLEST_MASS), left
 
     def level_after(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> float:
-        """The largest leakage on a person after a release, over all outcomes that may come, in nats.
+        """Compute the largest leakage on a person after a release, over all outcomes that may come, in nats.
 
         Args:
             mechanism: (N, M); or on the letters that are left, of all these people.
@@ -325,7 +328,8 @@ class Ledger:
         return float(levels_after(self.initial.pmf, self._histories.likelihoods[rows], matrix).max())
 
     def allows(self, mechanism: MechanismLike, people: ArrayLike | None = None) -> bool:
-        """Whether a release keeps the total for everybody in it, whatever the outcomes; `record` asks this.
+        """Return whether a release keeps the total for everybody in it, whatever the outcomes; `record`
+        checks this.
 
         Args:
             mechanism: as for `level_after`.
@@ -442,7 +446,7 @@ class Ledger:
         return align_matrix(self.initial.labels, self._histories, mechanism, rows)
 
     def _over(self, total: float, rows: IntArray, matrix: FloatArray) -> tuple[int, float] | None:
-        """The history that a release may raise most, and to which level, where that is over the total.
+        """Find the history that a release may raise most, and to which level, where that is over the total.
 
         What the likelihoods may be off is counted in; no level is above that of the least likely letter.
         """
@@ -463,11 +467,11 @@ class Ledger:
 
     @property
     def unfinished(self) -> tuple[str, ...]:
-        """The names of recorded releases that are to be published, in a folder that `open` was not given."""
+        """Return the names of recorded releases to be published in a folder that `open` was not given."""
         return tuple(one.target for one in self._state.publishing)
 
     def publish(self, draft: str | os.PathLike[str], target: str | os.PathLike[str]) -> None:
-        """Give a file or folder with what was recorded its name when the ledger is saved: both, or neither.
+        """Publish a file or folder with what was recorded when the ledger is saved: both, or neither.
 
         The ledger is written first, with the release, both names, and a digest of the draft; then the draft
         is renamed, and nothing that is there is replaced. A process that is killed before the ledger is on
@@ -502,7 +506,7 @@ class Ledger:
         self._state = replace(self._state, publishing=(*self._state.publishing, publication))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the ledger to an NPZ file, whole or not at all, with a digest of all that it holds.
+        """Write the ledger to an NPZ file, completely or not at all, with a digest of its content.
 
         It is written over nothing but the file that this ledger was read from, or was written to before; two
         processes that each read, record and save a file are served by `open`.
@@ -520,7 +524,7 @@ class Ledger:
     def open(
         cls, path: str | os.PathLike[str], folder: str | os.PathLike[str] | None = None
     ) -> Iterator[Self]:
-        """Read a ledger, and write it when the block ends; nobody else who asks writes it meanwhile.
+        """Read a ledger, and write it when the block ends, under a lock against other writers.
 
         An exception leaves the file as it was. Another writer is waited for, up to a minute. A release that
         was recorded and interrupted is published first, if it is found.

@@ -25,7 +25,7 @@ SMALLEST_MASS = 1e-280
 
 @dataclass(frozen=True)
 class Histories:
-    """What was released on each person: people with the same history share a row of numbers.
+    """The histories of people: those with the same history share a row of numbers.
 
     Attributes:
         likelihoods: (K, N) logarithms for each history, the largest of each 0; -inf for excluded letters.
@@ -39,31 +39,33 @@ class Histories:
 
     @classmethod
     def begun(cls, letters: int, people: int) -> Histories:
-        """The one history of people of whom nothing was released."""
+        """Return the one history of people of whom nothing was released."""
         return cls(np.zeros((1, letters)), np.zeros(1), np.zeros(people, dtype=np.int64))
 
     def groups(self) -> list[IntArray]:
-        """The people by history."""
+        """Return the people by history."""
         # stable: the people of a group stay in ascending order
         order = np.argsort(self.place, kind="stable")
         return np.split(order, np.flatnonzero(np.diff(self.place[order])) + 1)
 
     def of(self, members: IntArray) -> IntArray:
-        """The histories of some people, each once."""
+        """Return the histories of some people, each once."""
         return _distinct(self.place[members], len(self.likelihoods))[0]
 
     def off(self, person: int, levels: Any) -> Any:
-        """How far these levels, or budgets, of a person may be off by rounding."""
+        """Bound the rounding error of these levels, or budgets, of a person."""
         return self.off_rows(self.place[person : person + 1], levels)
 
     def off_rows(self, rows: IntArray, levels: Any) -> Any:
-        """How far these levels, or budgets, after some histories may be off by rounding."""
+        """Bound the rounding errors of these levels, or budgets, after some histories."""
         # a sum over N letters and a few operations; below 1 the error is absolute
         units = (self.likelihoods.shape[1] + 8) * EPS * np.maximum(1.0, np.abs(levels))
         return units + 2 * self.rounding[rows]
 
     def extended(self, matrix: FloatArray, columns: IntArray, members: IntArray) -> Histories:
-        """The histories with one more outcome for some people; off by infinity where it is impossible."""
+        """Return the histories with one more outcome for some people; the error is infinite where it is
+        impossible.
+        """
         outputs, held = matrix.shape[1], self.place[members]
         # a key for each pair of history and outcome: people with equal pairs share the new row
         pairs, own = _distinct(held * outputs + columns, len(self.likelihoods) * outputs)
@@ -96,17 +98,17 @@ class Histories:
 
 
 def log_lifts(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
-    """The (K, N) logarithms of the lifts; -inf for letters that are excluded."""
+    """Compute the (K, N) logarithms of the lifts; -inf for letters that are excluded."""
     return likelihoods + levels_of(law, likelihoods)[:, None]
 
 
 def levels_of(law: FloatArray, likelihoods: FloatArray) -> FloatArray:
-    """The (K,) leakages of histories, in nats; law is the prior, and likelihoods (K, N)."""
+    """Compute the (K,) leakages of histories, in nats; law is the prior, and likelihoods (K, N)."""
     return log_quotient(np.exp(likelihoods) @ law, -np.expm1(likelihoods) @ law)
 
 
 def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -> FloatArray:
-    """(K,) the largest leakage of each history after one more release, whatever its outcome, in nats.
+    """Compute the (K,) largest leakage of each history after one more release, whatever its outcome, in nats.
 
     Examples:
         >>> response = np.array([[0.75, 0.25], [0.25, 0.75]])
@@ -140,7 +142,7 @@ def levels_after(law: FloatArray, likelihoods: FloatArray, matrix: FloatArray) -
 
 
 def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """What each outcome adds to the likelihoods, with the largest entry of a column 0, and how far it is off.
+    """Compute what each outcome adds to the likelihoods, with the largest entry of a column 0, and its error.
 
     (M, N) logarithms, -inf where the outcome is impossible, and (M,) bounds on their rounding: none
     where all finite entries are 0.
@@ -159,7 +161,7 @@ def log_steps(matrix: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def _distinct(keys: IntArray, size: int) -> tuple[IntArray, IntArray]:
-    """The distinct keys below a size in ascending order, and the place of each key among them."""
+    """Return the distinct keys below a size in ascending order, and the index of each key among them."""
     if size > 32 * len(keys):  # a table would be too large
         return np.unique(keys, return_inverse=True)
     present = np.zeros(size, dtype=bool)
@@ -175,7 +177,7 @@ IDENTITY_BYTES = 32
 
 @dataclass(frozen=True)
 class LedgerState:
-    """What a ledger holds.
+    """The content of a ledger.
 
     Attributes:
         prior: on N letters.
@@ -193,14 +195,14 @@ class LedgerState:
 
 
 def identity_of(matrix: FloatArray, columns: IntArray, members: IntArray) -> bytes:
-    """A digest of a release: the mechanism on all letters, and the place of each person's outcome."""
+    """Return a digest of a release: the mechanism on all letters, and the index of each person's outcome."""
     # the identity must not depend on the order in which the people are given
     order = np.argsort(members, kind="stable")
     return digest({}, matrix.astype("<f8"), columns[order].astype("<i8"), members[order].astype("<i8"))
 
 
 def write(path: str | os.PathLike[str], state: LedgerState) -> str:
-    """Write a ledger, whole or not at all; its digest."""
+    """Write a ledger, completely or not at all, and return its digest."""
     check_json_labels(state.prior.labels)
     about: dict[str, Any] = {
         "format": FORMAT,
@@ -234,7 +236,7 @@ def read(path: str | os.PathLike[str]) -> tuple[LedgerState, str]:
 def _state(
     room: int, about: dict[str, Any], likelihoods: Any, rounding: Any, history: Any, identities: Any
 ) -> LedgerState:
-    """The parts of a file of so many bytes, of which every number is looked at."""
+    """Return the parts of a file of so many bytes, of which every number is checked."""
     prior = records.read(Prior, about["prior"], "prior", records.Context(room=room))
     count = len(likelihoods)
     kinds = {

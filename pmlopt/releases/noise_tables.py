@@ -24,7 +24,7 @@ KEYS = ("pcv", "ckey", "pvalue")
 
 
 def ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, int, float, float]]:
-    """The changes of each count with their intervals of cell keys in [0, 1], as R's ptable has them.
+    """List the changes of each count with their intervals of cell keys in [0, 1], as R's ptable has them.
 
     Args:
         mechanism: whose inputs and outputs are counts, such as a design with `Unbiased` and `Variance`.
@@ -75,7 +75,7 @@ ROW_SECONDS = 10.0
 def rounded_to_keys(
     mechanism: MechanismLike, keys: int = 256, constraints: Iterable[AffineConstraint] = ()
 ) -> Mechanism:
-    """Return a mechanism with probabilities of whole numbers of keys, which is another one: measure it anew.
+    """Round the probabilities of a mechanism to whole numbers of keys; measure the result anew.
 
     Each row is rounded down, and the keys that are left go to the largest remainders: entries move by less
     than 1 / keys. Where that breaks a constraint on the row, such as that noise has no bias or a variance of
@@ -113,7 +113,7 @@ def rounded_to_keys(
 
 
 def broken_constraints(mechanism: MechanismLike, constraints: Iterable[AffineConstraint]) -> dict[str, float]:
-    """Return by how much of their size a mechanism breaks constraints, of those that it does not keep.
+    """Return by how much of their size a mechanism violates constraints, of those that it does not keep.
 
     Args:
         mechanism: (N, M).
@@ -178,14 +178,14 @@ def with_zero(mechanism: MechanismLike) -> Mechanism:
 
 @dataclass(frozen=True, eq=False)
 class _Row:
-    """What a constraint asks of one row of a mechanism: `<coefficients, row> = limit`, or at most that."""
+    """The constraint on one row of a mechanism: `<coefficients, row> = limit`, or at most that."""
 
     coefficients: FloatArray
     limit: float
     equal: bool
 
     def keeps(self, row: FloatArray) -> bool:
-        """Return whether a row keeps it, up to rounding."""
+        """Return whether a row meets it, up to rounding."""
         over = float(self.coefficients @ row) - self.limit
         room = KEPT_RTOL * (float(np.abs(self.coefficients) @ row) + abs(self.limit))
         return abs(over) <= room if self.equal else over <= room
@@ -199,7 +199,7 @@ class _Row:
 
 
 def _rows_by_letter(constraints: Iterable[AffineConstraint], shape: tuple[int, ...]) -> list[list[_Row]]:
-    """The rows of constraints that are on one row of a mechanism, by that row."""
+    """Return the rows of constraints that are on one row of a mechanism, by that row."""
     found: list[list[_Row]] = [[] for _ in range(shape[0])]
     for one in constraints:
         if one.coefficients.shape[1:] != shape:
@@ -212,7 +212,7 @@ def _rows_by_letter(constraints: Iterable[AffineConstraint], shape: tuple[int, .
 
 
 def _whole_row(target: FloatArray, keys: int, rows: list[_Row]) -> FloatArray | None:
-    """The nearest row of whole numbers of keys that keeps what is asked; None where none is found."""
+    """Find the nearest row of whole numbers of keys that meets the constraints; None where none is found."""
     support = np.flatnonzero(target)
     size, wanted = len(support), target[support] * keys
     unit = np.eye(size)
@@ -241,7 +241,7 @@ def _whole_row(target: FloatArray, keys: int, rows: list[_Row]) -> FloatArray | 
 
 
 def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, int]]:
-    """The noise of each count at each cell key 0, 1, ..., keys - 1, of a mechanism that is rounded to keys.
+    """List the noise of each count at each cell key 0, 1, ..., keys - 1, of a mechanism rounded to keys.
 
     Args:
         mechanism: as that of `ptable_rows`, with probabilities of whole numbers of keys.
@@ -276,7 +276,7 @@ def key_rows(mechanism: MechanismLike, keys: int = 256) -> list[tuple[int, int, 
 
 
 def _checked_keys(keys: int, counts: int) -> int:
-    """The number of keys, or a MechanismError where the table would be too long."""
+    """Return the number of keys, or raise a MechanismError where the table would be too long."""
     number = whole(keys, "the number of keys", MechanismError)
     if number * counts > MAX_KEY_ROWS:
         raise MechanismError(

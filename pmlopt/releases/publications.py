@@ -22,7 +22,7 @@ PREFIX = ".pmlopt-"
 
 @dataclass(frozen=True)
 class Publication:
-    """A recorded release that is to get its name.
+    """A recorded release that is to be given its name.
 
     Attributes:
         draft: the base name of its draft; behind a draft folder of pmlopt's, `/whole`.

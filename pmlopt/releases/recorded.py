@@ -21,7 +21,7 @@ from pmlopt.releases.ledger import Ledger
 
 
 class RecordedDraws:
-    """The draws of some columns of a table, which a ledger holds as one release of the tuple of letters.
+    """The draws of some columns of a table, which a ledger records as one release of the tuple of letters.
 
     Args:
         releases: mechanisms with their columns; the letters of the ledger are the inputs of one, or the
@@ -38,7 +38,7 @@ class RecordedDraws:
         self._numbers: list[str] = []
 
     def add(self, batch: Batch, drawn: Sequence[IntArray]) -> None:
-        """Take what each mechanism drew for the rows of a batch."""
+        """Add what each mechanism drew for the rows of a batch."""
         self._drawn.append(np.ravel_multi_index(list(drawn), self._sizes))
         if self._place is not None:
             self._numbers.extend(batch.texts(self._place))
@@ -57,7 +57,7 @@ class RecordedDraws:
 
 
 def joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mechanism:
-    """What releases tell of letters, or of tuples of letters: `prod_i P_i[x_i, y_i]`, its outputs numbered.
+    """Build the mechanism of tuples of letters, `prod_i P_i[x_i, y_i]`, with numbered outputs.
 
     Args:
         releases: of one, the mechanism itself; of several, on those letters of the law that are tuples of
@@ -87,7 +87,7 @@ def joint_mechanism(releases: Sequence[ColumnRelease], law: Prior) -> Mechanism:
 
 
 def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
-    """The numbers of the people in a column, which are whole.
+    """Return the numbers of the people in a column, which are integers.
 
     Raises:
         InputError: a cell is no number.
@@ -101,7 +101,7 @@ def numbers_of_people(texts: Sequence[str], who: str) -> list[int]:
 def remaining_in(
     ledger: Path, prior: Prior, data: Any = None, who: str | None = None, form: CsvForm | None = None
 ) -> Requirement:
-    """What a ledger leaves, as a requirement on a design under a prior.
+    """Return what a ledger leaves, as a requirement on a design under a prior.
 
     Args:
         ledger: its file.

@@ -49,7 +49,7 @@ class MeanOfLifts:
     people: int
 
     def level(self, delta: float) -> float:
-        """The least t of the window with `E max(0, mean - t) <= delta`, or more."""
+        """Compute the least t of the window with `E max(0, mean - t) <= delta`, or more."""
         held = np.flatnonzero(self.excesses <= delta)
         if not held.size:
             return self.largest
@@ -60,7 +60,7 @@ class MeanOfLifts:
         return min(self.first + place * self.step, self.largest)
 
     def excess(self, t: float) -> float:
-        """`E max(0, mean - t)`, or more: outside of the window what the largest value allows."""
+        """Bound `E max(0, mean - t)` from above: outside of the window by what the largest value allows."""
         low, part = divmod((t - self.first) / self.step, 1.0)
         if not 0 <= low < len(self.excesses) - 1:
             return max(self.largest - t, 0.0)
@@ -68,7 +68,9 @@ class MeanOfLifts:
         return float((1 - part) * before + part * after)
 
     def tail(self, t: float) -> float:
-        """`P(mean > t)`, or more: `P(mean' > t - d) + e^(-2 n d^2 / h^2)` for the mean on the grid."""
+        """Bound `P(mean > t)` from above: `P(mean' > t - d) + e^(-2 n d^2 / h^2)` for the mean on the
+        grid.
+        """
         best = 1.0
         for digits in (0.0, 2.0, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0) if self.moved else (math.inf,):
             allowed = 0.0 if math.isinf(digits) else self.moved * math.sqrt(digits / (2 * self.people))
@@ -79,12 +81,12 @@ class MeanOfLifts:
 
 
 def mean_near(values: FloatArray, law: FloatArray, people: int, t: float) -> MeanOfLifts:
-    """The law of the mean around t, which is above the mean of one term."""
+    """Compute the law of the mean around t, which is above the mean of one term."""
     return _mean(values, law, people, _tilt(values, lambda s: _slope(values, law, s) >= t))
 
 
 def mean_rarer(values: FloatArray, law: FloatArray, people: int, delta: float) -> MeanOfLifts:
-    """The law of the mean around where its tail is near delta."""
+    """Compute the law of the mean around where its tail is near delta."""
     rare = -math.log(min(0.5, delta * math.sqrt(people)))
 
     def rarer(s: float) -> bool:
@@ -94,14 +96,14 @@ def mean_rarer(values: FloatArray, law: FloatArray, people: int, delta: float) -
 
 
 def chernoff_tail(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
-    """A bound on `P(mean > t)` without a convolution: `e^(n (log E e^(s V) - s t))` by tilts s."""
+    """Bound `P(mean > t)` without a convolution: `e^(n (log E e^(s V) - s t))` by tilts s."""
     if t >= values.max():
         return 0.0
     return min(1.0, *(math.exp(exponent) for _, exponent in _chernoff_exponents(values, law, people, t)))
 
 
 def chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: float) -> float:
-    """A bound on `E max(0, mean - t)` without a convolution, `e^(n (log E e^(s V) - s t) - 1) / (n s)`.
+    """Bound `E max(0, mean - t)` without a convolution, `e^(n (log E e^(s V) - s t) - 1) / (n s)`.
 
     For `max(0, x) <= e^(u x - 1) / u` with u = n s.
     """
@@ -114,7 +116,7 @@ def chernoff_excess(values: FloatArray, law: FloatArray, people: int, t: float) 
 def _chernoff_exponents(
     values: FloatArray, law: FloatArray, people: int, t: float
 ) -> list[tuple[float, float]]:
-    """Tilts s around that of t, each with `n (log E e^(s V) - s t)`, raised by what rounding takes."""
+    """Return tilts s around that of t, each with `n (log E e^(s V) - s t)`, raised by the rounding error."""
     best = _tilt(values, lambda s: _slope(values, law, s) >= t)
     found = []
     for s in (0.9 * best, best, 1.1 * best):
@@ -124,7 +126,7 @@ def _chernoff_exponents(
 
 
 def _tilt(values: FloatArray, enough: Callable[[float], bool]) -> float:
-    """A tilt at which a condition begins to hold; any tilt gives a bound, this one a tight one."""
+    """Find a tilt at which a condition begins to hold; any tilt gives a bound, this one a tight one."""
     spread = float(values.max() - values.min()) or 1.0
     low, high = 1e-9 / spread, 40.0 / spread
     if not enough(high):
@@ -182,7 +184,9 @@ def _mean(values: FloatArray, law: FloatArray, people: int, s: float) -> MeanOfL
 
 
 def _on_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArray, FloatArray, bool]:
-    """The law on whole places, each value's mass on its two neighbours with the same mean; if any moved."""
+    """Return the law on integers, each value's mass on its two neighbours with the same mean; if any
+    moved.
+    """
     near = np.rint(places)
     on = np.abs(places - near) < NEAR / 2
     floor = np.where(on, near, np.floor(places))
@@ -195,7 +199,7 @@ def _on_grid(places: FloatArray, law: FloatArray, steps: int) -> tuple[FloatArra
 
 
 def _convolved(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, float]:
-    """(LENGTH,) the law of the sum of places modulo LENGTH, and a bound on how far an entry is off.
+    """Compute the (LENGTH,) law of the sum of places modulo LENGTH, and a bound on its rounding error.
 
     A transform is off by some units times log2(LENGTH) in the Euclidean norm, and a power multiplies that
     by the number of people.
@@ -214,7 +218,7 @@ def _convolved(places: FloatArray, law: FloatArray, people: int) -> tuple[FloatA
 
 
 def _exponent_rounding(people: int, s: float, high: float) -> float:
-    """What rounding takes off `n log E e^(s V) - s n t`: some units of the largest term for each person."""
+    """Bound the rounding error of `n log E e^(s V) - s n t`: some ulp of the largest term for each person."""
     return 64 * UNIT * people * (1 + 2 * s * high)
 
 
@@ -230,7 +234,7 @@ LEAST_SHARE = 1e-3
 
 
 def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delta: float) -> float:
-    """The level of the histogram of n people's outputs about one of them, with slack delta, in nats.
+    """Compute the level of the histogram of n people's outputs about one of them, with slack delta, in nats.
 
     The least epsilon with `P(E | X_i = a) <= e^epsilon P(E) + delta` for every letter a and every event E
     of the histogram, where all people are independent with the same prior. Given the histogram h, the
@@ -272,7 +276,7 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
 
 
 def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float) -> float:
-    """The least delta at which the histogram of n people's outputs has the level epsilon.
+    """Compute the least delta at which the histogram of n people's outputs has the level epsilon.
 
     `max_a E max(0, mean of n lifts of a - e^epsilon)`, never too small; see `shuffled_level`.
 
@@ -302,7 +306,8 @@ def shuffled_slack(prior: PriorLike, mechanism: MechanismLike, people: int, epsi
 
 
 def shuffled_failure(prior: PriorLike, mechanism: MechanismLike, people: int, epsilon: float) -> float:
-    """The probability that the histogram of n people's outputs leaks more than epsilon about one of them.
+    """Compute the probability that the histogram of n people's outputs leaks more than epsilon about one of
+    them.
 
     The sum over the letters of `P(mean of n lifts > e^epsilon)`, letters with the same lifts once: an upper
     bound on the probability that the PML of the histogram about a person is above epsilon, and at most N
@@ -339,7 +344,7 @@ def calibrate_shuffled(
     delta: float,
     most: float | None = None,
 ) -> tuple[float, Mechanism]:
-    """The largest local level whose mechanism keeps the histogram of n people within (epsilon, delta).
+    """Find the largest local level whose mechanism keeps the histogram of n people within (epsilon, delta).
 
     Found by bisection to a share of 1e-3; the mechanism that is returned was checked by `shuffled_level`.
     Where the level of the histogram does not grow with the local one, it may not be the largest.
@@ -391,7 +396,7 @@ def calibrate_shuffled(
 
 
 def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
-    """For each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first.
+    """Return for each letter the distinct lifts `P[a,y] / q[y]` and their law; those that vary most first.
 
     Letters whose lifts differ by rounding alone have the same events, and come once, with the larger lifts.
     Lifts and probabilities are raised by what rounding may have taken off them and off means of them; an
@@ -414,12 +419,12 @@ def _lifts(p: Prior, m: Mechanism) -> Iterator[tuple[FloatArray, FloatArray]]:
 
 
 def _listed(values: FloatArray, people: int) -> bool:
-    """Whether there are few histograms of so many people on these lifts."""
+    """Return whether there are few histograms of so many people on these lifts."""
     return math.comb(people + len(values) - 1, len(values) - 1) <= MOST_HISTOGRAMS
 
 
 def _means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray, FloatArray]:
-    """The mean of the lifts of each histogram, and its probability."""
+    """Return the mean of the lifts of each histogram, and its probability."""
     counts, sums, logs = np.array([people]), np.zeros(1), np.array([math.lgamma(people + 1)])
     factorials = np.array([math.lgamma(k + 1) for k in range(people + 1)])
     for place, (value, mass) in enumerate(zip(values.tolist(), law.tolist(), strict=True)):
@@ -435,7 +440,7 @@ def _means(values: FloatArray, law: FloatArray, people: int) -> tuple[FloatArray
 
 
 def _level_listed(means: FloatArray, masses: FloatArray, delta: float) -> float:
-    """The least u >= 0 with `sum masses max(0, means - 1 - u) <= delta`, rounded up."""
+    """Compute the least u >= 0 with `sum masses max(0, means - 1 - u) <= delta`, rounded up."""
     order = np.argsort(-means, kind="stable")
     # with the k largest means above 1 + u the sum is `worth_k - u above_k`, and at most that for other u
     weights = masses[order].astype(np.longdouble)
@@ -446,15 +451,15 @@ def _level_listed(means: FloatArray, masses: FloatArray, delta: float) -> float:
 
 
 def raising(terms: int) -> float:
-    """The share by which a result of so many roundings of floats may be too small."""
+    """Return the fraction by which a result of so many float operations may be too small."""
     return (terms + 8) * 2 * UNIT
 
 
 def raised(number: float, terms: int = 0) -> float:
-    """A number of at least 0, rounded up at its own size by what so many roundings may have taken off."""
+    """Round a number of at least 0 up at its own size by the error of so many float operations."""
     return number * (1 + raising(terms))
 
 
 def lowered(number: float) -> float:
-    """A number of at least 0, rounded down at its own size."""
+    """Round a number of at least 0 down at its own size."""
     return number * (1 - raising(0))

@@ -36,7 +36,7 @@ class Split:
 
     @property
     def gap(self) -> float:
-        """|bound - value|."""
+        """Return |bound - value|."""
         return abs(self.bound - self.value)
 
 
@@ -48,7 +48,7 @@ def best_split(
     tolerance: float = 1e-2,
     most_solves: int = MOST_SOLVES,
 ) -> Split:
-    """The levels of k releases with a given sum for which the sum of their utilities is best.
+    """Find the levels of k releases with a given sum for which the sum of their utilities is best.
 
     The sum of levels is a level of everything for attributes that are independent (PML, about their tuple)
     and for releases of one secret under LDP; not under PML, where levels add under the posteriors (`Ledger`).
@@ -126,7 +126,7 @@ class _Curve:
     bounds: FloatArray = field(default_factory=lambda: np.zeros(0))
 
     def solved(self, level: float) -> bool:
-        """Solve at a level; False where that was done before."""
+        """Solve at a level, and return False where that was done before."""
         if level in self.answers:
             return False
         try:
@@ -157,7 +157,7 @@ def _weights(weights: Sequence[float] | None, count: int) -> FloatArray:
 
 
 def _cheapest(choices: Sequence[tuple[FloatArray, FloatArray]], most: float) -> tuple[float, tuple[int, ...]]:
-    """The least sum of costs, one choice for each release, whose uses are at most a total.
+    """Find the least sum of costs, one choice for each release, whose uses are at most a total.
 
     By dynamic programming: of the choices for the first releases those are kept than which none uses and
     costs less.
@@ -178,7 +178,7 @@ def _cheapest(choices: Sequence[tuple[FloatArray, FloatArray]], most: float) -> 
 
 
 def _spent(curves: Sequence[_Curve], chosen: Sequence[int], total: float) -> bool:
-    """Solve where what is left of the total goes to one release; False where that tells nothing new."""
+    """Solve where what is left of the total goes to one release; return False where that adds nothing."""
     left = total - math.fsum(curve.levels[place] for curve, place in zip(curves, chosen, strict=True))
     if left <= 1e-9 * total:
         return False
@@ -193,12 +193,12 @@ def _spent(curves: Sequence[_Curve], chosen: Sequence[int], total: float) -> boo
 
 
 def _fall(losses: FloatArray, low: int, high: int) -> float:
-    """By how much losses fall between two levels; 0 where both are infinite."""
+    """Return by how much losses fall between two levels; 0 where both are infinite."""
     return float(losses[low] - losses[high]) if math.isfinite(losses[high]) else 0.0
 
 
 def _halved(curves: Sequence[_Curve], cells: Sequence[int]) -> bool:
-    """Halve the interval in which the bound falls most; False where none can be."""
+    """Halve the interval in which the bound falls most; return False where none can be."""
     falls = [_fall(curve.bounds, cell, cell + 1) for curve, cell in zip(curves, cells, strict=True)]
     for k in np.argsort(-np.array(falls), kind="stable"):
         low, high = curves[k].levels[cells[k]], curves[k].levels[cells[k] + 1]

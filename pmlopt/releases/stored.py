@@ -19,7 +19,7 @@ from pmlopt.errors import FileFormatError
 
 @contextmanager
 def held_alone(path: str | os.PathLike[str], kind: type[Any], state: Callable[[Any], Any]) -> Iterator[Any]:
-    """Read what a file holds, and write it when the block ends if it has changed; nobody else does meanwhile.
+    """Read the content of a file under its lock, and write it when the block ends if it has changed.
 
     Args:
         path: of the file.
@@ -35,7 +35,7 @@ def held_alone(path: str | os.PathLike[str], kind: type[Any], state: Callable[[A
 
 
 def digest(about: dict[str, Any], *arrays: Any) -> bytes:
-    """A digest of plain data and of arrays: their shapes, types and numbers."""
+    """Return a digest of plain data and of arrays: their shapes, types and numbers."""
     whole = hashlib.sha256(json.dumps(about, sort_keys=True).encode())
     for array in arrays:
         whole.update(f"{array.shape} {array.dtype.str}".encode())
@@ -44,7 +44,7 @@ def digest(about: dict[str, Any], *arrays: Any) -> bytes:
 
 
 def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: dict[str, Any]) -> str:
-    """Write plain data and arrays, whole or not at all; the digest, which the file holds too."""
+    """Write plain data and arrays, completely or not at all, and return the digest that the file has too."""
     plain = json.loads(files.json_bytes(about))
     found = digest(plain, *arrays.values()).hex()
     told = np.frombuffer(files.json_bytes({**plain, "digest": found}), dtype=np.uint8)
@@ -55,7 +55,7 @@ def write_arrays(path: str | os.PathLike[str], about: dict[str, Any], arrays: di
 
 
 def written_digest(path: Path) -> str | None:
-    """The digest that a file says it has; None where nothing is there."""
+    """Return the digest that a file states; None where nothing is there."""
     if not path.exists():
         return None
     try:
@@ -68,7 +68,7 @@ def written_digest(path: Path) -> str | None:
 def read_arrays(
     path: str | os.PathLike[str], what: str, kind: str, version: int
 ) -> tuple[dict[str, Any], dict[str, Any], str, int]:
-    """The plain data, the arrays, the digest and the size of a file, which is refused where it was changed.
+    """Read the plain data, the arrays, the digest and the size of a file, and refuse one that was changed.
 
     Args:
         path: of the file, which ends in .npz.

@@ -126,13 +126,13 @@ class Stream:
         )
 
     def copy(self) -> Stream:
-        """The stream as it is now, to go on from in another way; what was solved is shared."""
+        """Return the stream as it is now, to go on from in another way; what was solved is shared."""
         other = copy(self)
         other._worst = dict(self._worst)
         return other
 
     def under(self, chain: Chain) -> Stream:
-        """The same releases of a secret that moves by another chain: what they tell if that is the truth.
+        """Return the same releases of a secret that moves by another chain, and what they reveal then.
 
         The levels of the result are those under the other chain, and may be above epsilon: nothing was
         designed for it. Its own next release is.
@@ -173,32 +173,33 @@ class Stream:
 
     @property
     def time(self) -> int:
-        """Of the state that is released next; 1 before any release."""
+        """Return the time of the state that is released next; 1 before any release."""
         return self._belief.time
 
     @property
     def history(self) -> tuple[Label, ...]:
-        """The outputs so far."""
+        """Return the outputs so far."""
         return tuple(output for output, _ in self._released)
 
     @property
     def last(self) -> tuple[Label, FloatArray]:
-        """The last output, and the (N,) chance of it in each state; something must be released."""
+        """Return the last output, and the (N,) chance of it in each state; something must be released."""
         return self._released[-1]
 
     @property
     def level(self) -> float:
-        """What the outputs so far tell of what is asked about, at most, in nats; 0 before any."""
+        """Return what the outputs so far reveal of the target, at most, in nats; 0 before any."""
         return self._levels[-1] if self._levels else 0.0
 
     @property
     def levels(self) -> tuple[float, ...]:
-        """The level after each release."""
+        """Return the level after each release."""
         return self._levels
 
     @property
     def worst(self) -> dict[int, float]:
-        """What the outputs so far tell of the state at each time, or of the window that ends there, in nats.
+        """Return what the outputs so far reveal of the state at each time, or of the window that ends there,
+        in nats.
 
         About a path there is one number, of all states up to now. A time that counts no more has the level
         that it had then, which does not change.
@@ -207,7 +208,7 @@ class Stream:
 
     @property
     def law(self) -> Prior:
-        """The law of the next state after the releases so far, on the states that it can be."""
+        """Return the law of the next state after the releases so far, on the states that it can be."""
         return Prior(self._belief.law[self._possible], subset_of(self.chain.labels, self._places.tolist()))
 
     @property
@@ -220,11 +221,11 @@ class Stream:
 
     @property
     def cap(self) -> float:
-        """The level up to which the next release may go, in nats."""
+        """Return the level up to which the next release may go, in nats."""
         return self.cap_at(self.time)
 
     def cap_at(self, time: int) -> float:
-        """The level up to which the release at a time may go, in nats."""
+        """Return the level up to which the release at a time may go, in nats."""
         if self.caps is None:
             return CAP_SHARE * self.privacy.epsilon
         return min(self.caps[min(time, len(self.caps)) - 1], self.privacy.epsilon)
@@ -233,11 +234,13 @@ class Stream:
 
     @property
     def requirement(self) -> Requirement:
-        """What the next release must meet under `law`, that the level stays within the cap."""
+        """Return what the next release must meet under `law`, so that the level stays within the cap."""
         return self._belief.requirement(self.privacy.epsilon, self.cap)
 
     def program(self) -> LinearDesign:
-        """The design of the next release: the utility under the belief, within what the level leaves."""
+        """Return the design of the next release: the utility under the belief, within what the level
+        leaves.
+        """
         from pmlopt.programs.designs import design
 
         if not self._possible.any():
@@ -245,11 +248,11 @@ class Stream:
         return design(self.law, self.requirement, self.utility_of(self._possible), self.outputs)
 
     def utility_of(self, states: BoolArray) -> LinearUtility:
-        """The gain or loss of some states."""
+        """Return the gain or loss of some states."""
         return (ExpectedGain if self.utility.maximised else ExpectedLoss)(self.table[states])
 
     def solve(self, **options: Any) -> Result[Any]:
-        """The next release, solved with a proof; the same until it is recorded."""
+        """Return the next release, solved with a proof; the same until it is recorded."""
         from pmlopt.programs.solving import solve
 
         if self._solved is None:
@@ -258,7 +261,7 @@ class Stream:
 
     @property
     def mechanism(self) -> Mechanism:
-        """That of the next release, on the states that the present one can be."""
+        """Return the mechanism of the next release, on the states that the present one can be."""
         return self.solve().mechanism
 
     def release(self, state: Label, seed: Seed = None) -> Label:
@@ -276,11 +279,11 @@ class Stream:
         return self.last[0]
 
     def skip(self) -> None:
-        """Release nothing of the present state: time goes on, and the output is ""."""
+        """Record that nothing is released of the present state: time goes on, and the output is ""."""
         self.take("", np.where(self._possible, 1.0, 0.0))
 
     def record(self, output: Label, mechanism: MechanismLike | None = None) -> None:
-        """Take note of an output that was released.
+        """Record an output that was released.
 
         Args:
             output: a label of the mechanism.
@@ -302,7 +305,7 @@ class Stream:
         self.take(used.outputs[column], emits)
 
     def take(self, output: Label, emits: FloatArray) -> None:
-        """Take note of an output by the (N,) chance of it in each state.
+        """Record an output by the (N,) chance of it in each state.
 
         Raises:
             MechanismError: no state that is possible now emits it.
@@ -326,7 +329,7 @@ def next_release(
     caps: Iterable[float] | None = None,
     outputs: Outputs = None,
 ) -> LinearDesign:
-    """The design of a stream's release after some outputs, each of which was drawn from the optimal design.
+    """Declare the design of a stream's release after some outputs, each drawn from the optimal design.
 
     Args:
         chain: the secret; see `Stream` for all but `released`.
@@ -351,7 +354,7 @@ def next_release(
 
 @dataclass(frozen=True, eq=False)
 class Declared(Record):
-    """What a stream was declared from, as files hold it.
+    """The declaration of a stream, as files have it.
 
     Attributes:
         table: (N, M) the gain or loss.
@@ -367,20 +370,20 @@ class Declared(Record):
 
     @classmethod
     def of(cls, stream: Stream) -> Declared:
-        """Of a stream."""
+        """Return the declaration of a stream."""
         return cls(
             stream.chain, stream.privacy.epsilon, stream.utility.maximised, stream.table, stream.about,
             stream.caps, stream.outputs,
         )  # fmt: skip
 
     def stream(self) -> Stream:
-        """The stream, of which nothing is released yet."""
+        """Return the stream, of which nothing is released yet."""
         utility = (ExpectedGain if self.maximised else ExpectedLoss)(self.table)
         return Stream(self.chain, PML(self.epsilon), utility, self.about, self.caps, self.outputs)
 
 
 def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int | tuple[Label, ...], Asked]:
-    """What is asked about: as it is kept, and as the belief takes it."""
+    """Return the target as it is kept, and as the belief takes it."""
     n = chain.size
     if about in ("state", "path"):
         return about, Asked(chain, int(about == "state"), np.eye(n))
@@ -410,7 +413,8 @@ def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int |
 
 
 def linear_caps(epsilon: float, steps: int, share: float = 0.0) -> tuple[float, ...]:
-    """Caps that grow evenly up to epsilon: `epsilon (share + (1 - share) t / steps)` for the t-th release.
+    """Return caps that grow evenly to epsilon: `epsilon (share + (1 - share) t / steps)` for the t-th
+    release.
 
     Args:
         epsilon: of the stream, in nats.
@@ -438,7 +442,8 @@ def sweep_caps(
     runs: int = 50,
     seed: Any = None,
 ) -> dict[float, float]:
-    """The mean loss or gain of a state over so many steps, for schedules of caps that begin with a share.
+    """Compute the mean loss or gain of a state over so many steps, for schedules of caps that begin with a
+    share.
 
     Each schedule is `linear_caps(0.9 epsilon, steps, share)`. States are drawn from the chain, the same ones
     for each schedule, and of each release the expected loss or gain under the belief is taken.
@@ -486,7 +491,7 @@ def sweep_caps(
 def stream_bounds(
     chain: Chain, privacy: PML, utility: UtilityLike, steps: int, outputs: Outputs = None
 ) -> tuple[float, ...]:
-    """What no policy betters, for each of the first states: the best design with all of epsilon for it alone.
+    """Bound every policy, for each of the first states: the best design with all of epsilon for it only.
 
     A policy whose outputs tell at most epsilon of X_t has, given the state, the law of an output at time t as
     a mechanism of that level under the law of X_t; its expected loss is at least the least one.

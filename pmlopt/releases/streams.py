@@ -24,7 +24,7 @@ FORMAT = "pmlopt-streams-2"
 
 @dataclass(frozen=True, eq=False)
 class StreamsFile(Record):
-    """What a file holds: what the streams were declared from, and a tree of what was released.
+    """The content of a file: the declaration of the streams, and a tree of what was released.
 
     Attributes:
         first: the stream of a person of whom nothing is released.
@@ -49,7 +49,7 @@ class StreamsFile(Record):
 
 
 def _digest(held: Any) -> str:
-    """Of the plain data of a file."""
+    """Return the digest of the plain data of a file."""
     return hashlib.sha256(files.json_bytes(held)).hexdigest()
 
 
@@ -86,26 +86,26 @@ class Streams:
 
     @property
     def people(self) -> tuple[Label, ...]:
-        """Of whom something was released, in the order of their first releases."""
+        """Return the people of whom something was released, in the order of their first releases."""
         return tuple(self._place)
 
     def stream(self, person: Label) -> Stream:
-        """The stream of a person, a copy: what is recorded in it is not recorded here."""
+        """Return the stream of a person, a copy: what is recorded in it is not recorded here."""
         return self._at(self._place.get(person, 0)).copy()
 
     @property
     def fresh(self) -> Stream:
-        """The stream of somebody of whom nothing is released yet."""
+        """Return the stream of a person of whom nothing is released yet."""
         return self._at(0).copy()
 
     @property
     def levels(self) -> dict[Label, float]:
-        """What was told of each person, in nats."""
+        """Return the leakage about each person, in nats."""
         return {person: self._at(place).level for person, place in self._place.items()}
 
     @property
     def level(self) -> float:
-        """The largest of `levels`; 0 where nobody is known."""
+        """Return the largest of `levels`; 0 where no person is known."""
         return max((self._at(place).level for place in set(self._place.values())), default=0.0)
 
     def _at(self, place: int) -> Stream:
@@ -145,13 +145,13 @@ class Streams:
         return {person: told[person][0] for person in states}
 
     def _forget(self) -> None:
-        """Keep the streams of people alone, and the first one."""
+        """Keep the streams of people only, and the first one."""
         lived = {0, *self._place.values()}
         self._streams = [one if place in lived else None for place, one in enumerate(self._streams)]
         self._after = {key: place for key, place in self._after.items() if place in lived}
 
     def _next(self, place: int, output: Label, drawn: bool) -> int:
-        """The place after an output, or after nothing."""
+        """Return the index after an output, or after nothing."""
         key = (place, output, drawn)
         if key not in self._after:
             stream = self._at(place).copy()
@@ -171,7 +171,7 @@ class Streams:
     # ------------------------------------------------------------ files
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the streams to a JSON file, whole or not at all, with a digest of all that it holds.
+        """Write the streams to a JSON file, completely or not at all, with a digest of its content.
 
         Raises:
             FileFormatError: the file cannot be written, or its ending is not .json.
@@ -212,7 +212,7 @@ class Streams:
     @classmethod
     @contextmanager
     def open(cls, path: str | os.PathLike[str]) -> Iterator[Self]:
-        """Read streams, and write them when the block ends; nobody else who asks writes them meanwhile.
+        """Read streams, and write them when the block ends, under a lock against other writers.
 
         An exception leaves the file as it was: what was released in the block must not be published then.
 

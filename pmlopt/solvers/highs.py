@@ -51,7 +51,7 @@ RESTARTED: Mapping[str, float | str] = {
 
 
 def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
-    """Solve an LP."""
+    """Solve a linear program of cvxpy by HiGHS."""
     ready = compiled(problem, cp.HIGHS)
     if options.clock.late:
         return Outcome("failed", False, TIME, None, False, ready.seconds, 0.0)
@@ -64,7 +64,7 @@ def run(problem: cp.Problem, method: str, options: Options) -> Outcome:
 
 
 def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin: float) -> Outcome:
-    """Run a solver that is loaded, and say how it ended."""
+    """Run a solver whose model is loaded, and return how it ended."""
     solver.run()
     status, info, solution = solver.getModelStatus(), solver.getInfo(), solver.getSolution()
     solved = solution.value_valid and solution.dual_valid
@@ -80,7 +80,7 @@ def outcome_of(solver: highspy.Highs, warm: bool, compile_seconds: float, begin:
 
 
 def unpack(ready: Compiled, solver: highspy.Highs) -> None:
-    """Put HiGHS's solution into the problem's variables and multipliers; whether it is one is not asked."""
+    """Put HiGHS's solution into the problem's variables and multipliers; it is not checked for validity."""
     raw = {
         "solution": solver.getSolution(),
         "info": SimpleNamespace(**dict.fromkeys(_COUNTS, 0), objective_function_value=0.0),
@@ -105,7 +105,7 @@ _COUNTS = (
 
 
 def limits(options: Options) -> dict[str, Any]:
-    """Return HiGHS's tolerances and time limit, and the options that a person gave."""
+    """Return HiGHS's tolerances and time limit, and the options that a user gave."""
     tolerance = max(1e-10, min(1e-9, options.tolerance))
     limits: dict[str, Any] = {
         "primal_feasibility_tolerance": tolerance,
@@ -120,7 +120,7 @@ def limits(options: Options) -> dict[str, Any]:
 
 
 def model_of(data: dict[str, Any]) -> highspy.HighsLp:
-    """A compiled problem as HiGHS's own model."""
+    """Convert a compiled problem to HiGHS's own model."""
     right, equalities = data["b"], data["dims"].zero
     lower, upper = data["lower_bounds"], data["upper_bounds"]
     bounds = -np.inf if lower is None else lower, np.inf if upper is None else upper
@@ -134,7 +134,7 @@ def columnwise(
     rows: tuple[FloatArray, FloatArray],
     entries: tuple[NDArray[Any], NDArray[Any], FloatArray],
 ) -> highspy.HighsLp:
-    """The linear program `min <costs, x>`, `lower <= x <= upper`, `row_lower <= A x <= row_upper`.
+    """Build the linear program `min <costs, x>`, `lower <= x <= upper`, `row_lower <= A x <= row_upper`.
 
     Args:
         costs: (K,).
@@ -158,13 +158,13 @@ def of_matrix(
     rows: tuple[FloatArray, FloatArray],
     matrix: sparse.sparray | sparse.spmatrix,
 ) -> highspy.HighsLp:
-    """The same linear program, A being a sparse matrix."""
+    """Build the linear program of `build_columnwise_model` from a sparse matrix A."""
     by_columns = matrix.tocsc()
     return columnwise(costs, bounds, rows, (by_columns.indptr, by_columns.indices, by_columns.data))
 
 
 def loaded(model: highspy.HighsLp, options: Mapping[str, Any]) -> highspy.Highs:
-    """Return HiGHS with a model in it, silent unless an option says otherwise.
+    """Return HiGHS with a model loaded, silent unless an option enables output.
 
     Raises:
         SolverOptionError: HiGHS does not know an option, or does not take its value.

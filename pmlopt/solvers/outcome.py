@@ -1,4 +1,4 @@
-"""What a solver is given and what it returns: options, the clock, points, and how it ended."""
+"""The input and output of solvers: options, deadlines, points, and how a solve ended."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIME = "time limit"
 
 @dataclass(frozen=True)
 class Clock:
-    """A reading at which the time is over.
+    """A reading of a clock at which the time is over.
 
     Attributes:
         end: that reading; infinite without a limit.
@@ -41,29 +41,29 @@ class Clock:
 
     @classmethod
     def of(cls, seconds: float | None, read: Callable[[], float] = time.perf_counter) -> Clock:
-        """The clock that begins now and allows some seconds; without a limit for None."""
+        """Return the deadline some seconds from now; one that never expires for None."""
         return cls(math.inf if seconds is None else read() + seconds, read)
 
     @property
     def limited(self) -> bool:
-        """Whether there is a limit."""
+        """Return whether there is a limit."""
         return not math.isinf(self.end)
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over."""
         return self.limited and self.read() >= self.end
 
     def late_by(self, seconds: float) -> bool:
-        """Whether the time is over since some seconds; before its end for a negative number."""
+        """Return whether the time has been over for some seconds; before its end for a negative number."""
         return self.limited and self.read() >= self.end + seconds
 
     def left(self, least: float = 0.0) -> float | None:
-        """The seconds that are left, `least` where it is less; None without a limit."""
+        """Return the seconds that remain, at least `least`; None without a limit."""
         return max(least, self.end - self.read()) if self.limited else None
 
     def part(self, share: float) -> Clock:
-        """The clock of a share of the time that is left."""
+        """Return the deadline after a fraction of the remaining time."""
         if not self.limited:
             return self
         now = self.read()
@@ -74,11 +74,11 @@ class Clock:
         return replace(self, end=self.end - seconds)
 
     def within(self, seconds: float) -> Clock:
-        """The clock that allows no more than some seconds from now."""
+        """Return the deadline that is at most some seconds from now."""
         return replace(self, end=min(self.end, self.read() + seconds))
 
     def at_least(self, seconds: float) -> Clock:
-        """The clock that allows some seconds from now, however late it is."""
+        """Return the deadline that allows at least some seconds from now, even if this one has expired."""
         return replace(self, end=max(self.end, self.read() + seconds)) if self.limited else self
 
 
@@ -88,7 +88,7 @@ FOREVER = Clock()
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may require of a solve.
+    """The settings that a user may give to a solve.
 
     Attributes:
         clock: of the whole solve.
@@ -109,7 +109,7 @@ def options_of(
     solver_options: Mapping[str, Any] | None = None,
     verbose: bool = False,
 ) -> Options:
-    """Return what a person asked for, checked; an InputError where it cannot be meant."""
+    """Make the options of a solve from a user's values; raise an InputError where they are invalid."""
     own = {} if solver_options is None else solver_options
     if not isinstance(own, Mapping) or not all(isinstance(name, str) for name in own):
         raise InputError(f"solver options are values by name, such as {{'max_iter': 50}}, not {own!r:.60}")
@@ -128,10 +128,7 @@ def options_of(
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """What a solver found: a mechanism matrix, the multipliers of its rows over the prior, and, where
-    column generation took a search for it, the bound that it proved with them; multipliers of the requirement
-    by name, where the solver has them.
-    """
+    """A mechanism matrix with the multipliers of its rows, and optional proofs of a bound."""
 
     matrix: FloatArray
     multipliers: FloatArray | None
@@ -194,7 +191,7 @@ def compiled(problem: cp.Problem, solver: str, settings: Mapping[str, Any] | Non
 
 
 def one_thread() -> AbstractContextManager[Any]:
-    """One thread within: these matrices gain little from more, and where cores are busy, lose manyfold.
+    """Limit linear algebra to one thread within: more gain little here, and lose much where cores are busy.
 
     Threads in many processes wait for one another, and their number changes the last digits.
     """
@@ -203,7 +200,7 @@ def one_thread() -> AbstractContextManager[Any]:
 
 @cache
 def _pools() -> ThreadpoolController:
-    """Every pool of this process: those of scipy are loaded first, for what comes later is not limited."""
+    """Return every thread pool of this process; scipy's are loaded first, so that they are limited too."""
     import scipy.linalg  # noqa: F401
 
     return ThreadpoolController()

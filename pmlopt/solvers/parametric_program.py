@@ -1,4 +1,4 @@
-"""Linear programs that HiGHS solves again and again: for values of a parameter, and as columns come in."""
+"""Linear programs that HiGHS solves repeatedly: for values of a parameter, and as columns are added."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TOLERANCES = {"loose": 1e-8}
 
 @dataclass(frozen=True, eq=False)
 class MovingPart:
-    """The entries of a linear program's matrix that move with a parameter t: `still + t rates`.
+    """The entries of a linear program's matrix that vary with a parameter t: `constants + t rates`.
 
     Attributes:
         rows, columns: where they are.
@@ -78,7 +78,7 @@ class MovingPoint:
 
 
 class MovingModel:
-    """A linear program of HiGHS whose parameter moves: each solve starts from the basis of the one before.
+    """A linear program of HiGHS with a parameter: each solve starts from the basis of the one before.
 
     Where a large program's parameter is far from the last, it is solved by the interior point method, with
     crossover.
@@ -109,14 +109,14 @@ class MovingModel:
             self.solver.changeColBounds(column, 0.0, 0.0 if self._fixed[column] else highspy.kHighsInf)
 
     def replace(self, model: highspy.HighsLp) -> None:
-        """Take another program of the same size, where most of the entries move; the basis stays."""
+        """Load another program of the same size, where most of the entries vary; the basis stays."""
         basis = self.solver.getBasis()
         self.solver.passModel(model)
         if basis.valid:
             self.solver.setBasis(basis)
 
     def solve(self, value: float, clock: Clock) -> MovingPoint:
-        """The program at a value of the parameter.
+        """Solve the program at a value of the parameter.
 
         Raises:
             ArithmeticError: HiGHS does not end at an optimum; the message is `TIME` where the time is over.
@@ -165,7 +165,7 @@ SHORTEST_SOLVE = 0.2
 
 
 class Master:
-    """`max <worths, q>` subject to `lifts q = 1`, `q >= 0`; columns are added, the last basis is the start.
+    """The master problem `max <worths, q>` subject to `lifts q = 1`, `q >= 0`, which grows by columns.
 
     Args:
         lifts: (N, K) the first columns; among them must be some that are feasible together.
@@ -188,12 +188,12 @@ class Master:
         self.add(lifts, worths)
 
     def unknown(self, lifts: FloatArray) -> FloatArray:
-        """(N, K') those of the columns that are new here, each once."""
+        """Return the (N, K') columns that are not yet in the problem, each once."""
         fresh = {key: place for place, key in enumerate(_keys(lifts)) if key not in self._known}
         return lifts[:, list(fresh.values())]
 
     def add(self, lifts: FloatArray, worths: FloatArray) -> None:
-        """Add columns to the linear program, each with its worth; the basis stays."""
+        """Add columns to the linear program, each with its value; the basis stays."""
         peaks = lifts.max(axis=0)  # columns whose largest entry is 1: under a rare letter it can be 1e12
         columns = (lifts / peaks).T
         used = columns != 0
@@ -217,7 +217,7 @@ class Master:
     def solve(
         self, clock: Clock = FOREVER, costs: FloatArray | None = None
     ) -> tuple[float, FloatArray, FloatArray]:
-        """The value, the (K,) weights and the (N,) multipliers of the rows.
+        """Solve for the value, the (K,) weights and the (N,) multipliers of the rows.
 
         However late it is, there is some time for it: it makes a mechanism of the columns in hand.
 
@@ -258,7 +258,7 @@ class Master:
 
 
 def _keys(lifts: FloatArray) -> list[bytes]:
-    """Columns to twelve places, as keys; entries past all rounding, of letters of 1e-299, as they are."""
+    """Return columns rounded to twelve digits as keys; entries of 1e100 and more as they are."""
     rounded = np.where(lifts < LARGE, np.round(np.minimum(lifts, LARGE), 12), lifts)
     return [column.tobytes() for column in rounded.T + 0.0]
 

@@ -51,12 +51,12 @@ _TIME_LIMITS = {
 
 
 def installed() -> list[str]:
-    """The solvers that cvxpy has here, by the names that `solve` takes."""
+    """List the solvers that cvxpy has here, by the names that `solve` takes."""
     return sorted(entry.lower() for entry in cp.installed_solvers())
 
 
 def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any]) -> Outcome:
-    """Solve by the solver of that cvxpy name; `extra` goes to it as it is."""
+    """Solve by the solver of a cvxpy name; `extra` goes to it unchanged."""
     settings = _settings(solver, options, extra)
     start = time.perf_counter()
     try:
@@ -92,7 +92,7 @@ def run(problem: cp.Problem, solver: str, options: Options, extra: dict[str, Any
 
 
 def _settings(solver: str, options: Options, extra: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a solver is told: our tolerances, what the row asks for, and last what the person gave."""
+    """Return a solver's settings: our tolerances, those of the method, and last those of the user."""
     if options.clock.limited and solver not in _TIME_LIMITS:
         raise SolverUnavailableError(
             f"a time limit cannot be handed to {solver}: leave it out and give the solver's own in "
@@ -109,7 +109,7 @@ def _settings(solver: str, options: Options, extra: Mapping[str, Any]) -> dict[s
 
 
 def _limit_time(solver: str, settings: dict[str, Any], options: Options) -> None:
-    """Add what is left of the time to the settings, unless they have a limit of the person's own."""
+    """Add the remaining time to the settings, unless the user has set a limit there."""
     *path, name = _TIME_LIMITS[solver]
     for key in path:
         settings = settings.setdefault(key, {})
@@ -118,7 +118,7 @@ def _limit_time(solver: str, settings: dict[str, Any], options: Options) -> None
 
 @contextmanager
 def _options_checked(solver: str, options: Options) -> Iterator[None]:
-    """Raise a SolverOptionError where a solver complains of options that a person gave."""
+    """Raise a SolverOptionError where a solver complains of options that a user gave."""
     if not options.solver_options:
         yield
         return
@@ -151,7 +151,7 @@ def write_mps(problem: cp.Problem, path: str | os.PathLike[str]) -> None:
 
 
 def _written(solver: Any) -> bytes:
-    """The model as HiGHS writes it to a file, whole: HiGHS itself does not tell of a full disk."""
+    """Return the model as HiGHS writes it to a file, checked to be complete: HiGHS ignores a full disk."""
     try:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "program.mps"

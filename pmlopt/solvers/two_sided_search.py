@@ -1,4 +1,4 @@
-"""The largest feasible value of a parameter, by linear programs: a witness from below, a proof from above.
+"""The largest feasible value of a parameter by linear programs, with a feasible point and a dual proof.
 
 Wanted is the largest x > 0 at which some constraints can be met. For each fixed x they are linear, and what
 meets them at x meets them at every smaller x; but x multiplies variables, so that no single linear program
@@ -73,7 +73,7 @@ W_co = TypeVar("W_co", covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Answer(Generic[P]):
-    """A linear program at one number.
+    """The solution of a linear program at one value of its parameter.
 
     Attributes:
         missing: what is missing at its optimum, 0 where the number can be reached, or negative by what is
@@ -89,7 +89,7 @@ class Answer(Generic[P]):
     proof: P
 
     def root(self, number: float) -> float:
-        """Where the tangent, which must rise, has nothing missing; never below 0, and perhaps infinite."""
+        """Return where the tangent, which must rise, reaches 0; never below 0, and perhaps infinite."""
         return max(0.0, number - self.missing / self.slope)
 
 
@@ -105,19 +105,19 @@ class ParametricFeasibility(Protocol[W_co, P]):
     marks: FloatArray
 
     def solve(self, number: float, clock: Clock) -> Answer[P]:
-        """The linear program at a number; an ArithmeticError where its solver fails."""
+        """Solve the linear program at a value; raise an ArithmeticError where its solver fails."""
         ...
 
     def witness(self, point: FloatArray) -> tuple[float, W_co] | None:
-        """What a point proves to be reached, and the thing that reaches it; or None."""
+        """Return the value that a point proves feasible, and the object that attains it; or None."""
         ...
 
     def proved(self, proof: P) -> float:
-        """A number that cannot be exceeded, from any multipliers."""
+        """Return a value that cannot be exceeded, from any multipliers."""
         ...
 
     def beyond(self, now: P, then: P, step: float) -> P:
-        """Multipliers extrapolated along a line: `now + step * (now - then)`, made valid."""
+        """Compute multipliers extrapolated along a line, `now + step * (now - then)`, and make them valid."""
         ...
 
 
@@ -189,13 +189,13 @@ class Search(Generic[W, P]):
 
     @property
     def gap(self) -> float:
-        """The difference of the logarithms of both bounds."""
+        """Return the difference of the logarithms of both bounds."""
         if self.upper <= self.reached:
             return 0.0
         return math.log(self.upper) - math.log(self.reached) if self.reached > 0 else math.inf
 
     def run(self) -> str:
-        """Solve linear programs until the bounds meet or a limit is reached; returns how the search ended."""
+        """Solve linear programs until the bounds meet or a limit is reached; return how the search ended."""
         while True:
             if self.gap <= self.enough or 0 < self.wanted <= self.reached or self.upper < self.wanted:
                 return MET
@@ -215,7 +215,7 @@ class Search(Generic[W, P]):
             self._take(answer)
 
     def _take(self, answer: Answer[P]) -> None:
-        """Move the bounds by what a linear program found, and choose the next number."""
+        """Move the bounds by the solution of a linear program, and choose the next value."""
         before = self.gap
         self.programs += 1
         self.take(answer.point)
@@ -238,7 +238,7 @@ class Search(Generic[W, P]):
         self.number = self._next(root, stride, answer.slope) if mark is None else mark
 
     def take(self, point: FloatArray | None) -> None:
-        """Raise the lower bound to what a point proves to be reached, where that is more."""
+        """Raise the lower bound to what a point proves feasible, where that is more."""
         found = None if point is None else self.task.witness(point)
         if found is not None:
             self._improve(*found)
@@ -253,7 +253,7 @@ class Search(Generic[W, P]):
             self.upper, self.proofs = upper, [proof]
 
     def _mark(self) -> float | None:
-        """The middle one of the marks between the ends, or a number just above the one that is reached."""
+        """Choose the middle one of the marks between the bounds, or a value just above the reached one."""
         left = self._untried
         left = left[(left > self.reached * (1 + 2 * MARK_OFFSET)) & (left < self.upper * (1 - MARK_OFFSET))]
         if len(left):
@@ -269,16 +269,16 @@ class Search(Generic[W, P]):
 
     @property
     def _middle(self) -> float:
-        """Halfway between the ends, in logarithms where the lower one has one."""
+        """Return the value halfway between the bounds, in logarithms where the lower one is positive."""
         low = max(self.reached, self._met)
         return math.sqrt(self.upper * low) if low > 0 else self.upper / 2
 
     def _within(self, root: float) -> float:
-        """A tangent's root, moved between the bounds: a slope that is noise puts it anywhere."""
+        """Move a tangent's root between the bounds: a slope that is noise may put it anywhere."""
         return min(max(root, self.reached), self.upper)
 
     def _next(self, root: float | None, stride: float, slope: float) -> float:
-        """The next number: near the tangent's root, else the proved end, else halfway between the ends.
+        """Choose the next value: near the tangent's root, else the upper bound, else halfway.
 
         A root that is believed is missed by a hair: there the program has multipliers, which prove nearly
         all, and is so little short that its point is a witness. What is missing must be more than rounding.
@@ -300,7 +300,7 @@ class Search(Generic[W, P]):
         return max(proved - stride * (proved - root), (proved + 9 * reached) / 10)
 
     def _stride(self, answer: Answer[P]) -> float:
-        """The share of the way to the root: all if nothing is missing or the last tangent was right."""
+        """Return the fraction of the way to the root: 1 if feasible or the last tangent was right."""
         if answer.missing <= FEASIBILITY_TOLERANCE:
             return 1.0
         if self._earlier is None:
@@ -310,7 +310,7 @@ class Search(Generic[W, P]):
         return 1.0 if abs(told - answer.missing) <= 1e-2 * answer.missing else STEP_FRACTION
 
     def _ahead(self, answer: Answer[P], root: float) -> list[P]:
-        """Multipliers extrapolated from the last two programs to the upper bound and to the root."""
+        """Compute multipliers extrapolated from the last two programs to the upper bound and to the root."""
         if self._earlier is None or self._earlier[0] == self.number:
             return []
         number, last = self._earlier

@@ -28,7 +28,7 @@ DEPTH = 30
 
 
 def name_of(builder: Any) -> str:
-    """The full name of a builder; that of a partial function is the name of the function.
+    """Return the full name of a builder; that of a partial function is the name of the function.
 
     Examples:
         >>> name_of(partial(name_of, 1))
@@ -41,12 +41,12 @@ def name_of(builder: Any) -> str:
 
 
 def _is_named(value: Any) -> bool:
-    """Whether a value is a function or a class; generators have names too, and nothing to tell them by."""
+    """Return whether a value is a function or a class; the names of generators do not tell them apart."""
     return callable(value) and hasattr(value, "__qualname__")
 
 
 def fingerprint(*things: Any) -> str:
-    """A short text that differs where data differ, and is the same in every process.
+    """Return a short text that differs where data differ, and is the same in every process.
 
     Functions count by their names, their code, their defaults and what they have bound, other objects by
     what a copy of them would be made from. Global variables that a function reads do not count.
@@ -68,7 +68,7 @@ def fingerprint(*things: Any) -> str:
 
 
 def _tokens(value: Any, around: tuple[Any, ...]) -> Iterator[bytes]:
-    """The parts of a value, each with its kind before it.
+    """Yield the parts of a value, each with its kind before it.
 
     Args:
         value: data or a function.
@@ -118,7 +118,7 @@ def _parts(value: Any) -> list[Any]:
 
 
 def _function_parts(function: Any) -> list[Any]:
-    """The name of a function or a class, and what it is called with besides its arguments."""
+    """Return the name of a function or a class, and what it is called with besides its arguments."""
     cells = getattr(function, "__closure__", None) or ()
     names = ("__code__", "__defaults__", "__kwdefaults__", "__wrapped__", "__self__")
     return [
@@ -136,7 +136,7 @@ def _content(cell: Any) -> Any:
 
 
 def _fields(value: Any) -> list[Any]:
-    """What an object holds: the fields of a dataclass, else what a copy of it is made from."""
+    """Return the fields of a dataclass, or else what a copy of an object is made from."""
     if dataclasses.is_dataclass(value):
         return [{field.name: getattr(value, field.name) for field in dataclasses.fields(value)}]
     try:
@@ -154,7 +154,7 @@ def _fields(value: Any) -> list[Any]:
 
 
 def _lasting(value: Any, state: Any) -> Any:
-    """The state of an object without its cached properties, which say nothing new."""
+    """Return the state of an object without its cached properties."""
     if isinstance(state, tuple):
         return tuple(_lasting(value, part) for part in state)
     if not isinstance(state, dict):
@@ -171,7 +171,7 @@ FORMAT = "pmlopt-sweep"
 
 
 class Journal:
-    """The rows of a sweep that is not done, beside the table that it will become.
+    """The journal that keeps the rows of an unfinished sweep next to the table that it will become.
 
     For `table.csv` they are in `table.csv.part`, whose first line says of which sweep they are. A line for
     each finished point ends with a digest of itself and of what the sweep is: one that was changed, or is of
@@ -254,7 +254,7 @@ class Journal:
                 )
 
     def _digest(self, texts: Sequence[str]) -> str:
-        """The digest of a line (HMAC-SHA256 keyed by what the sweep is), which the line ends with."""
+        """Return the digest of a line (HMAC-SHA256 keyed by what the sweep is), which the line ends with."""
         return hmac.digest(self._key, csv_bytes([texts]), "sha256").hex()
 
     def _row(self, line: list[str]) -> tuple[int, Row]:

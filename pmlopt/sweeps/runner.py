@@ -26,7 +26,7 @@ from pmlopt.sweeps.table import FAILED, Grid, Points, Row, Sweep, one_line, poin
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """What came of a point: plain data, which pickle.
+    """The answer to a point: plain data, which pickle.
 
     Attributes:
         entries: the cells of the row, by column.
@@ -44,7 +44,9 @@ _TURN = threading.Lock()
 def work(
     builder: Callable[..., Program[Any]], point: Mapping[str, Any], options: Mapping[str, Any], keeps: bool
 ) -> Answer:
-    """Solve one point. Whatever goes wrong with it is an answer too; only an interrupt is raised.
+    """Solve one point, and return any error as an answer too; only an interrupt is raised.
+
+    Whatever goes wrong with it is an answer too; only an interrupt is raised.
 
     Args:
         builder: of the program.
@@ -84,7 +86,7 @@ def work(
 
 
 def failure(error: BaseException) -> dict[str, Any]:
-    """The cells of a point that has nothing but an error."""
+    """Return the cells of a point that has nothing but an error."""
     return {"status": FAILED, "error": one_line(f"{type(error).__name__}: {error}")}
 
 
@@ -225,7 +227,7 @@ class _Run:
         return done
 
     def _solve(self, left: list[int], executor: Executor | None) -> None:
-        """Hand out all points; without an executor, each one when the one before it is written down."""
+        """Hand out all points; without an executor, each one after the one before it has been written."""
         try:
             for position in left:
                 task = self.builder, self.points[position], self.options, self.folder is not None
@@ -246,7 +248,7 @@ class _Run:
                 future.cancel()
 
     def _take(self, future: Future[Answer], executor: Executor) -> None:
-        """Write down what came of a point."""
+        """Write the answer to a point to the journal."""
         try:
             answer = future.result()
         except (BrokenExecutor, CancelledError) as cause:
@@ -268,7 +270,7 @@ class _Run:
         self.progress(len(self.rows), len(self.points))
 
     def _broken(self, cause: Exception, executor: Executor) -> None:
-        """Write down what was finished before the executor broke; raise unless that is all.
+        """Write what was finished before the executor broke; raise unless that is all.
 
         Workers take points in the order in which they were handed out: a single one was at the first.
         """
@@ -300,7 +302,7 @@ class _Run:
 
 
 def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
-    """Complain of what no point could be solved with."""
+    """Raise for arguments with which no point could be solved."""
     if not callable(builder):
         raise SweepError(f"the builder is {builder!r:.60}: give a function that returns design(...)")
     if executor is not None and not hasattr(executor, "submit"):
@@ -316,7 +318,7 @@ def _check(builder: Any, executor: Any, options: Mapping[str, Any]) -> None:
 def _identity(
     builder: Builder, points: Points, options: Mapping[str, Any], out: File, folder: Path | None
 ) -> dict[str, Any]:
-    """What a journal must agree with, by name."""
+    """Return what a journal must agree with, by name."""
     place = None if folder is None else os.path.relpath(folder, Path(out).parent)
     own = options.get("solver_options")
     named = {} if own is None else {"solver_options": {name: repr(own[name]) for name in sorted(own)}}

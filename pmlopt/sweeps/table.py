@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def as_plain(value: Any) -> Any:
-    """A number of numpy as one of Python, and anything else as it is."""
+    """Return a number of numpy as one of Python, and anything else as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def plain(value: Any) -> Any:
-    """A value of a grid as text, a number, a truth value or None: other objects by their name or text.
+    """Return a value of a grid as text, a number, a truth value or None: other objects by their name or text.
 
     Examples:
         >>> plain(np.float64(0.5)), plain("a"), plain(plain), plain((1, 2))
@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The cell of a value: floats with every digit, nothing for None.
+    """Return the cell of a value: floats with every digit, nothing for None.
 
     Examples:
         >>> text_of(0.1 + 0.2), text_of(None), text_of(True)
@@ -56,7 +56,7 @@ def text_of(value: Any) -> str:
 
 
 def value_of(column: str, text: str) -> Any:
-    """The value in a cell of one of `COLUMNS`: the inverse of `text_of`.
+    """Return the value in a cell of one of `COLUMNS`: the inverse of `format_cell`.
 
     Examples:
         >>> value_of("value", "0.30000000000000004"), value_of("error", ""), value_of("warm_started", "False")
@@ -69,7 +69,7 @@ def value_of(column: str, text: str) -> Any:
 
 
 def one_line(text: str) -> str:
-    """A text with its line ends as spaces."""
+    """Return a text with its line ends as spaces."""
     return " ".join(text.split())
 
 
@@ -79,7 +79,7 @@ FAILED = "failed"
 
 @dataclass(frozen=True)
 class Row:
-    """One point of the grid, and what came of it.
+    """One point of the grid, and its answer.
 
     Attributes:
         point: its coordinates, as the builder got them.
@@ -105,12 +105,12 @@ class Row:
 
     @property
     def failed(self) -> bool:
-        """Whether the point has an error in place of a certified optimum."""
+        """Return whether the point has an error in place of a certified optimum."""
         return self.status == FAILED
 
     @property
     def cells(self) -> list[Any]:
-        """Plain values in the order of the table's columns."""
+        """Return plain values in the order of the table's columns."""
         return [*map(plain, self.point.values()), *(getattr(self, name) for name in COLUMNS)]
 
 
@@ -122,7 +122,7 @@ COLUMNS: Mapping[str, type] = {
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """What `sweep` returns: its rows in the order of the grid.
+    """The result of `sweep`: its rows in the order of the grid.
 
     Attributes:
         names: the coordinates of the grid's points.
@@ -134,16 +134,16 @@ class Sweep:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of all columns."""
+        """Return the names of all columns."""
         return (*self.names, *COLUMNS)
 
     @property
     def failed(self) -> tuple[Row, ...]:
-        """The rows that have an error."""
+        """Return the rows that have an error."""
         return tuple(row for row in self.rows if row.failed)
 
     def column(self, name: str) -> np.ndarray[Any, Any]:
-        """One column as an array; where a row has no number it is NaN, and where it has no text empty.
+        """Return one column as an array; missing numbers are NaN, and missing texts are empty.
 
         Raises:
             SweepError: there is no such column.
@@ -166,11 +166,11 @@ class Sweep:
         return f"<Sweep of {len(self.rows)} points over {', '.join(self.names)}; {len(self.failed)} failed>"
 
     def _repr_html_(self) -> str:
-        """The table as a notebook shows it."""
+        """Return the table as a notebook shows it."""
         return table_html(repr(self).strip("<>"), self.columns, self._texts())
 
     def to_pandas(self) -> Any:
-        """The table as a pandas data frame.
+        """Return the table as a pandas data frame.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -178,7 +178,7 @@ class Sweep:
         return pandas().DataFrame({name: self.column(name) for name in self.columns})
 
     def to_latex(self, columns: Sequence[str] | None = None) -> str:
-        """The table for LaTeX, with the package booktabs.
+        """Return the table for LaTeX, with the package booktabs.
 
         Args:
             columns: those to write; left out, the coordinates, value, bound and gap.
@@ -192,7 +192,7 @@ class Sweep:
         return [[f"{cell:.6g}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
 
     def plot(self, value: str = "value") -> Figure:
-        """A column over the first coordinate, a curve for each combination of the others.
+        """Plot a column over the first coordinate, a curve for each combination of the others.
 
         Args:
             value: the column, such as "value", "bound" or "level".
@@ -215,7 +215,7 @@ class Sweep:
         return utility_figure(places, curves, value, across=across)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data for a program: what `--json` prints; numbers that are not finite are None."""
+        """Return plain data for a program, as `--json` prints; numbers that are not finite are None."""
         return {
             "columns": list(self.columns),
             "rows": [
@@ -228,7 +228,7 @@ class Sweep:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the table, whole or not at all: .csv, .json, or .parquet.
+        """Write the table, completely or not at all: .csv, .json, or .parquet.
 
         Raises:
             FileFormatError: the ending is another one, or the file cannot be written.
@@ -258,7 +258,7 @@ def _to_parquet(table: Sweep) -> bytes:
 
 
 def _kind(values: Sequence[Any]) -> type:
-    """The kind of all of a column's values that are there; text where they differ."""
+    """Return the type of all values of a column that are there; text where they differ."""
     kinds = {type(value) for value in values if value is not None}
     if kinds == {int}:
         return int if all(abs(value) < 2**63 for value in values if value is not None) else str
@@ -276,7 +276,7 @@ Points: TypeAlias = tuple[Mapping[str, Any], ...]
 
 
 def points_of(grid: Grid, builder: Callable[..., Any] | None = None) -> Points:
-    """The points of a grid: of a mapping all combinations, where the last name varies fastest.
+    """Return the points of a grid: of a mapping all combinations, where the last name varies fastest.
 
     Numbers are the values of the builder's argument, where it has one.
 
@@ -325,7 +325,7 @@ def _values(name: str, values: Any) -> list[Any]:
 
 
 def _only_argument(builder: Callable[..., Any] | None) -> str | None:
-    """The name of the argument of a builder that has one."""
+    """Return the name of the argument of a builder that has one."""
     try:
         names = [] if builder is None else list(signature(builder).parameters)
     except (TypeError, ValueError):  # no function, or one that does not say

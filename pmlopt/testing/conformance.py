@@ -220,7 +220,7 @@ def _check_names(requirement: Requirement, prior: Prior) -> None:
 
 
 def _check_numbers(requirement: Requirement, case: _Case) -> None:
-    """Number, constraint and exact arithmetic, on both sides of the boundary."""
+    """Compare number, constraint and exact arithmetic, on both sides of the boundary."""
     inside = snap(case.inside)
     _demand(requirement.holds(case.prior, inside), f"`holds` is false just within {requirement!r}")
     _demand(
@@ -264,7 +264,7 @@ def _check_support(requirement: Requirement, case: _Case) -> None:
 
 
 def _check_design(requirement: Requirement, case: _Case) -> None:
-    """That a design is solved with a proof, from the constraints and from the block."""
+    """Check that a design is solved with a proof, from the constraints and from the block."""
     program = design(case.prior, requirement, ExpectedGain(case.gains), case.gains.shape[1])
     names = ["clarabel"] if requirement.block(case.prior) is None else ["clarabel", "highs", "structured"]
     for name in names:
@@ -303,7 +303,9 @@ def _cases(requirement: Requirement, prior: Prior | None, instances: int, seed: 
 def _at_boundary(
     requirement: Requirement, prior: Prior, sharp: FloatArray
 ) -> tuple[FloatArray, FloatArray | None]:
-    """The mechanism mixed with its own law until it is just within a requirement, and just beyond it."""
+    """Return the mechanism mixed with its own law until it is just within a requirement, and just beyond
+    it.
+    """
     law = prior.pmf @ sharp
 
     def mixed(share: float) -> FloatArray:
@@ -320,7 +322,7 @@ def _at_boundary(
 
 
 def _violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> float:
-    """The largest violation of the constraints on variables that hold a matrix."""
+    """Return the largest violation of the constraints on variables that have the values of a matrix."""
     mechanism = cp.Variable(matrix.shape, nonneg=True)
     law = cp.Variable((1, matrix.shape[1]), nonneg=True)
     declared = requirement.declare(prior, mechanism, law)
@@ -331,7 +333,7 @@ def _violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> fl
 
 
 def _broken(constraint: cp.Constraint) -> float:
-    """By how much values break a constraint: of power cones as they say, where cvxpy asks a solver."""
+    """Return by how much values violate a constraint; power cones by formula, where cvxpy calls a solver."""
     if isinstance(constraint, cp.PowCone3D):
         x, y, z = (part.value for part in constraint.args)
         order = constraint.alpha.value

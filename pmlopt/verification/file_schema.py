@@ -33,7 +33,7 @@ class ByOrbits(SavedOrbits):
 
 
 def file_schema() -> dict[str, Any]:
-    """The schema of a saved result.
+    """Build the JSON schema of a saved result.
 
     Examples:
         >>> [one["$ref"] for one in file_schema()["oneOf"]]

@@ -83,7 +83,7 @@ def verify_file(path: str | os.PathLike[str]) -> Verdict:
 
 
 def told_of(mechanism: Mechanism, metadata: Mapping[str, Any], path: str | os.PathLike[str]) -> Told:
-    """What a file tells of a result, its certificate read for its mechanism and prior.
+    """Return the record that a file states of a result, its certificate read for its mechanism and prior.
 
     Raises:
         FileFormatError: it is not of the format; the message starts with the path of what is wrong.
@@ -114,7 +114,8 @@ def write_report(saved: str | os.PathLike[str], path: str | os.PathLike[str]) ->
 
 
 def trusted(path: str | os.PathLike[str]) -> Any:
-    """The `Mechanism` or the `Result` of a file, to release data by; refused where a claim of it is false.
+    """Return the `Mechanism` or the `Result` of a file, to release data by; raise where one of its claims is
+    false.
 
     A file without a certificate, such as a CSV, claims nothing. One that claims what it does not hold the
     means to decide is taken: `verify_file` names it.
@@ -140,7 +141,8 @@ def trusted(path: str | os.PathLike[str]) -> Any:
 
 
 def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
-    """The mechanism of a file, to release data by; refused where the file claims what is false of it.
+    """Return the mechanism of a file, to release data by; raise where one of the file's claims about it is
+    false.
 
     Raises:
         FileFormatError: the file holds no mechanism, or a claim of its certificate is false.
@@ -150,14 +152,16 @@ def trusted_mechanism(path: str | os.PathLike[str]) -> Mechanism:
 
 
 def read_any(path: str | os.PathLike[str]) -> tuple[Mechanism, Mapping[str, Any]]:
-    """The mechanism of a file, by orbits too, which only JSON holds, and what stands beside it."""
+    """Read the mechanism of a file, also by orbits, which only JSON can hold, and its metadata."""
     return saved_by_orbits(path) if holds_orbits(path) else saved_mechanism(path)
 
 
 def _decided(
     path: str | os.PathLike[str], mechanism: Mechanism, metadata: Mapping[str, Any]
 ) -> tuple[Told, Verdict]:
-    """What was read from a file, and the verdict on it; complains of one without all that a check needs."""
+    """Return what was read from a file, and the verdict on it; raise for one without all that a check
+    needs.
+    """
     if not isinstance(metadata.get("certificate"), Mapping):
         raise FileFormatError(
             f"{path}: holds a mechanism and no certificate: save a Result as .json or .npz, or audit it"
@@ -177,7 +181,7 @@ def _decided(
 
 
 def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -> Prior | None:
-    """The prior that a saved result is about, where its file has one beside the mechanism.
+    """Return the prior that a saved result is about, where its file has one.
 
     Raises:
         FileFormatError: it is not of the format, or has other letters than the mechanism.
@@ -196,7 +200,7 @@ def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -
 
 
 def _follows(told: Told) -> Claim:
-    """That what the file says of the result is what follows from its certificate."""
+    """Check that what the file states of the result follows from its certificate."""
     certificate = told.certificate
     made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
     boasts = told.status is Status.OPTIMAL and told.bound is None
@@ -217,7 +221,7 @@ def _follows(told: Told) -> Claim:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """The `Mechanism`, the `Result` or the `Ledger` that a file holds.
+    """Load the `Mechanism`, the `Result` or the `Ledger` of a file.
 
     A result comes back with its certificate, as the file has it: `verify_file` decides whether what it claims
     is true, and `certificate.verify()` does.

@@ -38,10 +38,10 @@ class RandomBits(ABC):
 
     @abstractmethod
     def words(self, size: int) -> Words:
-        """(size,) words of 64 bits."""
+        """Draw (size,) words of 64 bits."""
 
     def below(self, bound: int) -> int:
-        """One whole number from 0 to `bound` - 1, each equally likely: bits are drawn until they are below.
+        """Draw one integer from 0 to `bound` - 1 uniformly: bits are drawn until they are below.
 
         Examples:
             >>> 0 <= SystemBits().below(10**30) < 10**30
@@ -60,7 +60,7 @@ class RandomBits(ABC):
                 return drawn
 
     def all_below(self, bounds: Words) -> Words:
-        """For each bound, from 1 to 2^63, one whole number below it, each equally likely."""
+        """Draw for each bound, from 1 to 2^63, one integer below it, uniformly."""
         # the number of digits of bound - 1, exactly: frexp rounds to the next power of two at most
         digits = np.frexp((bounds - np.uint64(1)).astype(np.float64))[1].astype(np.uint64)
         shifts = np.uint64(64) - np.maximum(digits, np.uint64(1))
@@ -74,7 +74,7 @@ class RandomBits(ABC):
 
 
 class SystemBits(RandomBits):
-    """The operating system's generator for cryptography, as a release must be drawn from."""
+    """The operating system's generator for cryptography, from which a release must be drawn."""
 
     def words(self, size: int) -> Words:
         """(size,) words of 64 bits."""
@@ -112,12 +112,12 @@ class KeyedBits(RandomBits):
 
 
 def new_key(seed: int | None = None) -> bytes:
-    """32 bytes for `KeyedBits` from the operating system; from a seed in tests alone."""
+    """Return 32 bytes for `KeyedBits` from the operating system; from a seed in tests only."""
     return os.urandom(32) if seed is None else hashlib.sha256(f"pmlopt {seed}".encode()).digest()
 
 
 class SeededBits(RandomBits):
-    """A numpy Generator: who knows its seed, or enough of its output, knows all of it."""
+    """A numpy Generator, which is predictable from its seed or from enough of its output."""
 
     def __init__(self, generator: np.random.Generator) -> None:
         self._generator = generator
@@ -128,7 +128,7 @@ class SeededBits(RandomBits):
 
 
 def random_bits(seed: Any = None) -> RandomBits:
-    """The bits of a seed, of a numpy Generator, or, for None, of the operating system.
+    """Return the bits of a seed, of a numpy Generator, or, for None, of the operating system.
 
     Raises:
         MechanismError: the seed is none.
@@ -139,7 +139,9 @@ def random_bits(seed: Any = None) -> RandomBits:
 
 
 def generator(seed: Any = None) -> np.random.Generator:
-    """A numpy Generator from a seed; None takes the system's entropy. For searches, not for releases.
+    """Return a numpy Generator from a seed; None takes the system's entropy. For searches, not for releases.
+
+    For searches, not for releases.
 
     Raises:
         MechanismError: the seed is none.
@@ -158,7 +160,7 @@ _LAST_BIT = 2.0**-52
 
 
 def exponential_coins(exponents: FloatArray, exact: Callable[[int], Fraction], bits: RandomBits) -> BoolArray:
-    """(n,) whether each coin is heads, with probability e^-x for the exact exponent x >= 0.
+    """Flip (n,) coins that are heads with probability e^-x for the exact exponent x >= 0.
 
     Args:
         exponents: (n,) the exponents within 2^-36, or within that share of them.
@@ -183,7 +185,7 @@ def exponential_coins(exponents: FloatArray, exact: Callable[[int], Fraction], b
 
 
 def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
-    """Whether a uniform number, of which the first 64 bits are given, is below e^-exponent.
+    """Return whether a uniform number, of which the first 64 bits are given, is below e^-exponent.
 
     Examples:
         >>> from pmlopt.data.sampling.categorical import SystemBits
@@ -202,7 +204,7 @@ def is_below(word: int, exponent: Fraction, bits: RandomBits) -> bool:
 
 
 def _bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
-    """Rational bounds on e^-exponent, closer to it than 2^-digits of it; 1 for 0."""
+    """Return rational bounds on e^-exponent, with a relative error below 2^-digits; 1 for 0."""
     if exponent == 0:
         return Fraction(1), Fraction(1)
     context = Context(prec=digits // 3 + 20 + len(str(exponent.numerator // exponent.denominator)))
@@ -224,7 +226,7 @@ _LARGEST_GUIDE = 2**22
 
 
 class RowSampler:
-    """Draws outputs from the rows of a matrix of probabilities.
+    """A sampler of outputs from the rows of a matrix of probabilities.
 
     A guide table has for the first bits of j where the search for y begins [chen1974generating].
 
@@ -252,7 +254,7 @@ class RowSampler:
         ).astype(np.int32)
 
     def draw(self, rows: IntArray, bits: RandomBits) -> IntArray:
-        """(n,) an output for each of n rows, as their places in the matrix."""
+        """Draw (n,) an output for each of n rows, as column indices."""
         drawn = np.empty(len(rows), dtype=np.int64)
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -277,7 +279,7 @@ class RowSampler:
         return np.asarray(outputs)
 
     def _decided(self, row: int, output: int, drawn: int, bits: RandomBits) -> int:
-        """The output, from the first one that the bits drawn so far leave open, with more bits."""
+        """Return the output with more bits, from the first one that the bits drawn so far leave undecided."""
         sums = list(accumulate(common_integers(self._matrix[row])[0]))
         total, digits = sums[-1], self._width
         while True:
@@ -290,7 +292,7 @@ class RowSampler:
 
 
 def _thresholds(matrix: FloatArray, width: int) -> tuple[Words, BoolArray | None]:
-    """(N, M) the sums c_y rounded up, and which of them are not whole; None where all are."""
+    """Return the (N, M) cumulative sums c_y rounded up, and which are no integers; None where all are."""
     whole = np.floor(matrix * 2.0**width)  # a power of two: exact
     sums = np.cumsum(np.minimum(whole, 2.0**width).astype(np.uint64), axis=1)
     on_grid = (whole == matrix * 2.0**width).all(axis=1) & (sums[:, -1] == np.uint64(1 << width))

@@ -31,7 +31,8 @@ _SMALLEST_EXPONENT = -1074
 
 
 def grid_step(scale: float) -> float:
-    """The step of the grid for noise of a scale: the largest power of two up to `scale 2^-48`, at most 1.
+    """Return the step of the grid for noise of a scale: the largest power of two up to `scale 2^-48`, at most
+    1.
 
     Whole numbers are on the grid.
 
@@ -43,7 +44,7 @@ def grid_step(scale: float) -> float:
 
 
 def laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -> FloatArray:
-    """(size,) multiples y of the step with probability `(1 - q) / (1 + q) q^(|y| / step)`, `q =
+    """Draw (size,) multiples y of the step with probability `(1 - q) / (1 + q) q^(|y| / step)`, `q =
     e^(-step/scale)`.
 
     Source: [canonne2020discrete, Algorithm 2].
@@ -59,7 +60,7 @@ def laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -> Flo
 
 
 def gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) -> FloatArray:
-    """(size,) multiples y of the step with probability proportional to `exp(-y^2 / (2 sigma^2))`.
+    """Draw (size,) multiples y of the step with probability proportional to `exp(-y^2 / (2 sigma^2))`.
 
     Discrete Laplace noise of the next whole scale above sigma, each kept with probability
     `exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2))`.
@@ -82,7 +83,7 @@ def gaussian_noise(sigma: float, step: float, size: int, bits: RandomBits) -> Fl
 
 
 def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> Whole:
-    """(size,) discrete Laplace noise of the scale top / bottom on the whole numbers."""
+    """Draw (size,) discrete Laplace noise of the scale top / bottom on the integers."""
 
     def tries(count: int) -> Any:
         sizes = _geometric(top, count, bits)
@@ -96,7 +97,7 @@ def _whole_laplace(top: int, bottom: int, size: int, bits: RandomBits) -> Whole:
 
 
 def _geometric(top: int, size: int, bits: RandomBits) -> Whole:
-    """(size,) whole numbers k >= 0 with probability proportional to `e^(-k / top)`."""
+    """Draw (size,) integers k >= 0 with probability proportional to `e^(-k / top)`."""
     remainders: Any = _remainders(top, size, bits)
     quotients: Any = _quotients(size, bits)
     # 64-bit integers would wrap around without a warning
@@ -106,7 +107,7 @@ def _geometric(top: int, size: int, bits: RandomBits) -> Whole:
 
 
 def _remainders(top: int, size: int, bits: RandomBits) -> Whole:
-    """(size,) whole numbers r from 0 to top - 1 with probability proportional to `e^(-r / top)`."""
+    """Draw (size,) integers r from 0 to top - 1 with probability proportional to `e^(-r / top)`."""
 
     def tries(count: int) -> Any:
         if top < _LARGEST:
@@ -121,7 +122,7 @@ def _remainders(top: int, size: int, bits: RandomBits) -> Whole:
 
 
 def _kept(size: int, tries: Callable[[int], Any]) -> Whole:
-    """(size,) what rejection keeps: `tries(k)` makes k tries and returns those that it keeps."""
+    """Draw (size,) values by rejection: `tries(k)` makes k proposals and returns the accepted ones."""
     found: list[Any] = []
     left = size
     while left:
@@ -131,7 +132,7 @@ def _kept(size: int, tries: Callable[[int], Any]) -> Whole:
 
 
 def _quotients(size: int, bits: RandomBits) -> IntArray:
-    """(size,) how many coins of probability e^-1 are heads in a row."""
+    """Draw (size,) how many coins of probability e^-1 are heads in a row."""
     quotients = np.zeros(size, dtype=np.int64)
     tossed = np.arange(size)
     while tossed.size:
@@ -142,5 +143,5 @@ def _quotients(size: int, bits: RandomBits) -> IntArray:
 
 
 def _times(whole: Whole, step: float) -> FloatArray:
-    """Whole numbers times the step, a power of two, each rounded to a float once."""
+    """Return integers times the step, a power of two, each rounded to a float once."""
     return np.asarray(whole.astype(np.float64) * step)

@@ -20,7 +20,7 @@ from pmlopt.errors import MechanismError, PriorError, UtilityError
 
 
 class ProductPrior(SymmetricPrior):
-    """Independent symmetric secrets side by side, and the product of their groups.
+    """Independent symmetric secrets in one tuple, and the product of their groups.
 
     A letter is a tuple of one letter of each part, such as a table of binary records beside an hour of the
     day, or attributes in groups of equal law. An orbit of pairs is one of each part: their numbers multiply.
@@ -53,7 +53,7 @@ class ProductPrior(SymmetricPrior):
         return math.prod(part.size for part in self.parts)
 
     def pairs(self, shape: Any = None) -> ProductPairs:
-        """The pairs of tuples; `shape` has one entry for each part, or is None.
+        """Return the pairs of tuples; `shape` has one entry for each part, or is None.
 
         Raises:
             UtilityError: it has another number of entries.
@@ -84,7 +84,7 @@ class ProductPairs(PairSpace):
 
     @classmethod
     def from_fields(cls, spaces: tuple[PairSpace, ...]) -> ProductPairs:
-        """As a file has it: by the pairs of each part."""
+        """Build the pairs from the fields of a file: the pairs of each part."""
         return cls(ProductPrior(*(space.prior for space in spaces)), spaces)
 
     def __init__(self, prior: ProductPrior, spaces: Sequence[PairSpace]) -> None:
@@ -177,7 +177,7 @@ class ProductPairs(PairSpace):
 
 
 def _mixed(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
-    """Numbers of several digits, the last one changing fastest."""
+    """Return numbers of several digits, the last one changing fastest."""
     found = np.zeros(len(digits[0]), dtype=np.int64)
     for digit, size in zip(digits, sizes, strict=True):
         found = found * size + digit
@@ -185,7 +185,7 @@ def _mixed(digits: Sequence[IntArray], sizes: Sequence[int]) -> IntArray:
 
 
 def _outer(several: Sequence[Sequence[int]]) -> Any:
-    """All products of one whole number of each, the last one changing fastest."""
+    """Return all products of one integer of each array, the last one changing fastest."""
     found = np.array([1], dtype=object)
     for numbers in several:
         found = (found[:, None] * np.array(numbers, dtype=object)).ravel()
@@ -234,7 +234,7 @@ class IIDPrior(SymmetricPrior):
         return int(self.law.size**self.records)
 
     def pairs(self, shape: Any = None) -> TypePairs:
-        """The pairs of tables; `shape` is (A, B), B being the letters in each place of an output.
+        """Return the pairs of tables; `shape` is (A, B), B being the letters in each place of an output.
 
         Raises:
             UtilityError: A is another number than that of the law's letters.
@@ -255,7 +255,7 @@ class IIDPrior(SymmetricPrior):
 
 
 class TypePairs(PairSpace):
-    """The pairs of two tables of n records: letters and outputs are (k, n) arrays of positions."""
+    """The pairs of two tables of n records: letters and outputs are (k, n) arrays of indices."""
 
     kind: ClassVar[str] = "types"
     prior: IIDPrior
@@ -302,7 +302,7 @@ class TypePairs(PairSpace):
 
     @property
     def names(self) -> Sequence[Label]:
-        """How often each letter of a record is released as each, as nested tuples."""
+        """Return how often each letter of a record is released as each, as nested tuples."""
         return [tuple(map(tuple, table)) for table in self.tables.tolist()]
 
     def encode(self, values: Any, outputs: bool = False) -> Rows:
@@ -349,7 +349,7 @@ class TypePairs(PairSpace):
         return drawn
 
     def type_orbits(self, counts: IntArray) -> IntArray:
-        """(k,) the orbits of tables of which it is known how often each letter stands in them."""
+        """Return the (k,) orbits of tables given by how often each letter occurs in them."""
         return _places(counts, self.letter_types)
 
     def representatives(self) -> tuple[Rows, Rows]:
@@ -357,7 +357,7 @@ class TypePairs(PairSpace):
 
     @cached_property
     def _sequences(self) -> tuple[Rows, Rows]:
-        """Two arrays (C, n), the places of a pair in the order of the pairs of letters."""
+        """Return two arrays (C, n), the places of a pair in the order of the pairs of letters."""
         flat = self.tables.reshape(len(self.tables), -1)
         codes = np.repeat(np.tile(np.arange(flat.shape[1]), len(flat)), flat.ravel())
         letters, outputs = np.divmod(codes.reshape(len(flat), -1), self.sides[1])
@@ -372,12 +372,12 @@ class TypePairs(PairSpace):
         return all_tables(self.sides[outputs], self.prior.records)
 
     def coordinate_sums(self, values: FloatArray) -> FloatArray:
-        """(C,) the sums over the records of (A, B) values, for each orbit of pairs."""
+        """Compute the (C,) sums over the records of (A, B) values, for each orbit of pairs."""
         return np.asarray(self.tables.reshape(len(self.tables), -1) @ values.ravel())
 
 
 def compositions(total: int, parts: int) -> IntArray:
-    """(K, parts) all ways to write a number as a sum of so many whole numbers of at least 0, in their order.
+    """List the (K, parts) ways to write a number as a sum of so many integers of at least 0, in order.
 
     Examples:
         >>> compositions(2, 2).tolist()
@@ -392,31 +392,31 @@ def compositions(total: int, parts: int) -> IntArray:
 
 
 def all_tables(letters: int, records: int) -> Rows:
-    """(letters ** records, records) all tables of records, the last record changing fastest."""
+    """List all (letters ** records, records) tables of records, the last record changing fastest."""
     codes = np.arange(letters**records)
     powers = letters ** np.arange(records - 1, -1, -1)
     return (codes[:, None] // powers % letters).astype(np.int16)
 
 
 def _labels(letters: Sequence[Label], tables: Any) -> list[Label]:
-    """Tables of positions as tuples of labels."""
+    """Return tables of indices as tuples of labels."""
     if isinstance(letters, Positions):
         return [tuple(row) for row in tables.tolist()]
     return [tuple(letters[place] for place in row) for row in tables.tolist()]
 
 
 def _orderings(types: IntArray, factorials: Any) -> tuple[int, ...]:
-    """The number of tables of each type: n! over the factorials of the occurrences."""
+    """Count the tables of each type: n! over the factorials of the occurrences."""
     return tuple((factorials[int(types[0].sum())] // factorials[types].prod(axis=1)).tolist())
 
 
 def _occurrences(rows: Rows, letters: int) -> IntArray:
-    """(k, letters) how often each letter stands in each row."""
+    """Count (k, letters) how often each letter occurs in each row."""
     return np.stack([np.count_nonzero(rows == letter, axis=1) for letter in range(letters)], axis=1)
 
 
 def _places(found: IntArray, listed: IntArray) -> IntArray:
-    """(k,) where each row stands in a list of different rows, all of whole numbers with the same sum."""
+    """Return the (k,) index of each row in a list of different rows of integers with the same sum."""
     base, width = int(listed[0].sum()) + 1, listed.shape[1]
     kind = np.int64 if base ** (width - 1) < 2**63 else object  # whole numbers without end
     powers = np.array([base**place for place in range(width - 1)], dtype=kind)
@@ -427,7 +427,7 @@ def _places(found: IntArray, listed: IntArray) -> IntArray:
 
 
 def shuffled_within(letters: Rows, size: int, bits: RandomBits) -> IntArray:
-    """(k, n) an order of each row by its letters, in which records of one letter are shuffled uniformly.
+    """Return a (k, n) order of each row by its letters, with records of one letter shuffled uniformly.
 
     The records are sorted by random keys; a row with two equal keys is drawn again, so that each order of the
     records of a letter is exactly as likely.
@@ -445,7 +445,9 @@ def shuffled_within(letters: Rows, size: int, bits: RandomBits) -> IntArray:
 
 
 def _table(values: Any) -> NDArray[Any]:
-    """Rows of records as a table of labels: tuples stay labels, and numbers beside text stay numbers."""
+    """Return rows of records as a table of labels: tuples stay labels, and numbers next to text stay
+    numbers.
+    """
     rows = [list(row) if isinstance(row, tuple | list | np.ndarray) else [row] for row in values]
     lengths = {len(row) for row in rows}
     if len(lengths) > 1:

@@ -80,7 +80,9 @@ class InvariantPrior(SymmetricPrior):
         ],
         output_labels: Annotated[tuple[Label, ...], Shape("outputs")],
     ) -> InvariantPrior:
-        """As a file has it: by where each generator takes the letters, and the outputs."""
+        """Build the prior from the fields of a file: where each generator takes the letters, and the
+        outputs.
+        """
         return cls(base, moves, output_labels)  # type: ignore[arg-type]
 
     @property
@@ -88,7 +90,7 @@ class InvariantPrior(SymmetricPrior):
         return self.base.size
 
     def pairs(self, shape: Any = None) -> ListedPairs:
-        """The pairs of letters and outputs; `shape` is None or (N, M).
+        """Return the pairs of letters and outputs; `shape` is None or (N, M).
 
         Raises:
             UtilityError: it is another one.
@@ -108,7 +110,7 @@ class InvariantPrior(SymmetricPrior):
 
 
 class ListedPairs(PairSpace):
-    """The pairs of listed letters and outputs: both are (k,) arrays of positions."""
+    """The pairs of listed letters and outputs: both are (k,) arrays of indices."""
 
     kind: ClassVar[str] = "invariant"
     prior: InvariantPrior
@@ -133,17 +135,17 @@ class ListedPairs(PairSpace):
 
     @property
     def letter_names(self) -> Sequence[Label]:
-        """The first letter of each orbit."""
+        """Return the first letter of each orbit."""
         return [self.prior.base.labels[x] for x in self.letter_first.tolist()]
 
     @property
     def output_names(self) -> Sequence[Label]:
-        """The first output of each orbit."""
+        """Return the first output of each orbit."""
         return [self.prior.output_labels[y] for y in self.output_first.tolist()]
 
     @property
     def names(self) -> Sequence[Label]:
-        """The first pair of each orbit."""
+        """Return the first pair of each orbit."""
         xs, ys = self.representatives()
         return list(zip(self.decode(xs, letters=True), self.decode(ys), strict=True))
 
@@ -173,7 +175,8 @@ class ListedPairs(PairSpace):
 
     @cached_property
     def _by_orbit(self) -> tuple[IntArray, IntArray]:
-        """(N, M) the outputs of each letter by the orbits of their pairs; (C,) where orbits start in a row.
+        """Return the (N, M) outputs of each letter sorted by the orbits of their pairs, and (C,) where orbits
+        start.
 
         Letters of one orbit have equally many outputs in each orbit of pairs.
         """
@@ -203,7 +206,7 @@ class ListedPairs(PairSpace):
 
 
 def rotation(size: int, by: int = 1) -> list[int]:
-    """The shift of N letters in a circle by some places, as a generator.
+    """Return the shift of N letters in a circle by some places, as a generator.
 
     Examples:
         >>> rotation(4), rotation(4, 2)
@@ -213,7 +216,7 @@ def rotation(size: int, by: int = 1) -> list[int]:
 
 
 def reflection(size: int) -> list[int]:
-    """The reflection of N letters in a row, the last becoming the first, as a generator.
+    """Return the reflection of N letters in a row, the last becoming the first, as a generator.
 
     Examples:
         >>> reflection(3)
@@ -225,7 +228,7 @@ def reflection(size: int) -> list[int]:
 def _moves(
     generator: Any, place: int, letters: tuple[Label, ...], outputs: tuple[Label, ...] | None
 ) -> tuple[IntArray, IntArray]:
-    """Where a generator takes each letter and each output."""
+    """Return where a generator takes each letter and each output."""
     if outputs is None:
         moved = _permutation(generator, letters, f"generator {place}")
         return moved, moved
@@ -306,7 +309,7 @@ class CirclePrior(SymmetricPrior):
         return self.letters
 
     def pairs(self, shape: Any = None) -> CirclePairs:
-        """The pairs of letters; `shape` is (N, N) or None.
+        """Return the pairs of letters; `shape` is (N, N) or None.
 
         Raises:
             UtilityError: it is another one.
@@ -323,7 +326,7 @@ class CirclePrior(SymmetricPrior):
 
 
 class CirclePairs(PairSpace):
-    """The pairs of letters of a circle: letters and outputs are (k,) arrays of positions."""
+    """The pairs of letters of a circle: letters and outputs are (k,) arrays of indices."""
 
     kind: ClassVar[str] = "circle"
     prior: CirclePrior
@@ -352,7 +355,7 @@ class CirclePairs(PairSpace):
 
     @property
     def names(self) -> Sequence[Label]:
-        """The displacements, or the distances where reflections count."""
+        """Return the displacements, or the distances where reflections count."""
         return self.displacements.tolist()
 
     def encode(self, values: Any, outputs: bool = False) -> IntArray:

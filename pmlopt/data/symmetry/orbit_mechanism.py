@@ -37,7 +37,7 @@ BATCH = 100_000
 
 
 class OrbitMechanism(Mechanism):
-    """A mechanism with one probability for each orbit of pairs, in whole numbers.
+    """A mechanism with one probability for each orbit of pairs, in integers.
 
     Given a letter, the output is in its orbit c of pairs with probability `masses[c] / total`, and each of
     the `multiplicities[c]` outputs with which the letter is in that orbit is as likely: the entry of the
@@ -83,18 +83,18 @@ class OrbitMechanism(Mechanism):
 
     @property
     def rows_are_exact(self) -> bool:
-        """Whether masses are at least 0 and sum to the total, above 0, over each orbit of letters."""
+        """Return whether masses are at least 0 and sum to the total, above 0, over each orbit of letters."""
         sums = [0] * len(self.space.orbits.letters)
         for mass, letter in zip(self.masses, self.space.orbits.letter.tolist(), strict=True):
             sums[letter] += mass
         return self.total > 0 and min(self.masses) >= 0 and all(found == self.total for found in sums)
 
     def entry(self, place: int) -> Fraction:
-        """The probability of each output in an orbit of pairs, exact."""
+        """Return the probability of each output in an orbit of pairs, exactly."""
         return Fraction(self.masses[place], self.space.orbits.multiplicities[place] * self.total)
 
     def probability(self, letter: Label, output: Label) -> Fraction:
-        """The probability of an output given a letter, exact.
+        """Return the probability of an output given a letter, exactly.
 
         Raises:
             MechanismError: one of them is none.
@@ -104,12 +104,12 @@ class OrbitMechanism(Mechanism):
 
     @cached_property
     def shares(self) -> FloatArray:
-        """(C,) the masses over their total, as floats."""
+        """Return the (C,) masses over their total, as floats."""
         return np.array([mass / self.total for mass in self.masses])
 
     @cached_property
     def lifts(self) -> FloatArray:
-        """(C,) the entries of the matrix times the number of outputs in their orbits.
+        """Return the (C,) entries of the matrix times the number of outputs in their orbits.
 
         A column of these has the mean of the orbit's probability, whatever the size of the alphabet.
         """
@@ -118,7 +118,7 @@ class OrbitMechanism(Mechanism):
         return np.array([k * orbits.letters[x] / (n * self.total) for k, n, x in sizes])
 
     def sample_array(self, letters: Any, seed: Seed = None) -> Any:
-        """One random output for each letter: first its orbit, then one of the orbit's outputs uniformly.
+        """Draw one random output for each letter: first its orbit, then one of the orbit's outputs uniformly.
 
         The orbit has exactly its probability, and the outputs in it are exactly as likely.
 
@@ -140,7 +140,7 @@ class OrbitMechanism(Mechanism):
         return _joined([self._draw(taken(known, some), bits) for some in batches])
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
-        """One random output for each value, as labels; see `sample_array` for many at once."""
+        """Draw one random output for each value, as labels; see `sample_array` for many at once."""
         letters = list(values)
         if not letters:
             return label_array([])
@@ -150,7 +150,7 @@ class OrbitMechanism(Mechanism):
         return self.space.draw(letters, self._places(self.space.letter_orbits(letters), bits), bits)
 
     def sample_counts(self, counts: Any, seed: Seed = None) -> IntArray:
-        """(k, B) the occurrences of letters in random outputs, for tables of which only those are known.
+        """Draw the (k, B) occurrences of letters in random outputs, for tables given by theirs.
 
         Args:
             counts: (k, A) whole numbers that sum to the number of records.
@@ -174,7 +174,7 @@ class OrbitMechanism(Mechanism):
         return np.asarray(space.output_types[space.orbits.output[places]])
 
     def _places(self, orbits: IntArray, bits: RandomBits) -> IntArray:
-        """(k,) random orbits of pairs for letters of given orbits, each with exactly its probability.
+        """Draw (k,) random orbits of pairs for letters of given orbits, with exact probabilities.
 
         Words of 64 bits are compared with the sums of the masses; where a word is on a sum itself, more bits
         decide.
@@ -191,7 +191,7 @@ class OrbitMechanism(Mechanism):
         return places
 
     def _decided(self, own: IntArray, word: int, bits: RandomBits) -> int:
-        """Which of the orbits of pairs a word belongs to, its digits beyond 64 drawn as far as needed."""
+        """Return the orbit of pairs that a word belongs to; digits beyond 64 are drawn as far as needed."""
         position, end = word * self.total + bits.below(self.total), 0
         for place, orbit in enumerate(own.tolist()):
             end += self.masses[orbit] << 64
@@ -201,7 +201,9 @@ class OrbitMechanism(Mechanism):
 
     @cached_property
     def _of_letters(self) -> list[tuple[IntArray, NDArray[np.uint64]]]:
-        """The orbits of pairs of each orbit of letters, and the sums of their masses in 64 binary digits."""
+        """Return the orbits of pairs of each orbit of letters, and the sums of their masses in 64 binary
+        digits.
+        """
         found = []
         for x in range(len(self.space.orbits.letters)):
             own = np.flatnonzero(self.space.orbits.letter == x)
@@ -211,19 +213,19 @@ class OrbitMechanism(Mechanism):
 
     @property
     def inputs(self) -> tuple[Label, ...]:
-        """The labels of the letters, where they are few enough to list them."""
+        """Return the labels of the letters, where they are few enough to list them."""
         self.space.prior.check_listable()
         return self.space.prior.labels
 
     @cached_property
     def outputs(self) -> tuple[Label, ...]:
-        """The labels of the outputs, where they are few enough to list them."""
+        """Return the labels of the outputs, where they are few enough to list them."""
         self._check_listable()
         return tuple(self.space.decode(self.space.listed(outputs=True)))
 
     @cached_property
     def matrix(self) -> FloatArray:
-        """(N, M) the matrix, rounded to floats, where it has at most 2^24 entries.
+        """Return the (N, M) matrix, rounded to floats, where it has at most 2^24 entries.
 
         Raises:
             MechanismError: it has more.
@@ -235,11 +237,11 @@ class OrbitMechanism(Mechanism):
         return matrix
 
     def listable(self, most: int) -> bool:
-        """Whether there are no more letters, and no more outputs, than a number."""
+        """Return whether there are no more letters, and no more outputs, than a number."""
         return max(sum(self.space.orbits.letters), sum(self.space.orbits.outputs)) <= most
 
     def listed(self) -> Mechanism:
-        """The same as a plain `Mechanism`, rounded to floats.
+        """Return the same as a plain `Mechanism`, rounded to floats.
 
         Raises:
             MechanismError: the matrix has more than 2^24 entries.
@@ -263,7 +265,7 @@ class OrbitMechanism(Mechanism):
         }
 
     def save(self, path: str | os.PathLike[str], metadata: Mapping[str, Any] | None = None) -> None:
-        """Write the mechanism by orbits to a JSON file, whole or not at all.
+        """Write the mechanism by orbits to a JSON file, completely or not at all.
 
         The masses are decimal digits in quotes: they are longer than what most readers take for a number.
 
@@ -293,7 +295,7 @@ class OrbitMechanism(Mechanism):
         return f"<OrbitMechanism on {self.space.prior!r}, {len(self.masses)} orbits of pairs>"
 
     def _repr_html_(self) -> str:
-        """The orbits of pairs as a notebook shows them, the most probable for their letters first."""
+        """Return the orbits of pairs as a notebook shows them, the most probable for their letters first."""
         orbits = self.space.orbits
         order = np.argsort(-self.shares, kind="stable").tolist()
         names = self.space.names
@@ -304,7 +306,7 @@ class OrbitMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class SavedOrbits:
-    """The record of a mechanism by orbits in JSON, whole numbers in quotes: they are long."""
+    """The record of a mechanism by orbits in JSON, with integers in quotes because they are long."""
 
     format: Literal[FORMAT]  # type: ignore[valid-type]
     version: Literal[VERSION]  # type: ignore[valid-type]
@@ -315,7 +317,7 @@ class SavedOrbits:
 
     @cached_property
     def mechanism(self) -> OrbitMechanism:
-        """The mechanism that it says."""
+        """Return the mechanism that the record describes."""
         for text in (self.total, *self.masses):
             if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_MASS):
                 raise FileFormatError(f"{text!r:.40} stands where decimal digits in quotes belong")
@@ -326,12 +328,12 @@ class SavedOrbits:
 
 
 def is_by_orbits(data: Any) -> bool:
-    """Whether the plain data of a file says that it holds a mechanism by orbits."""
+    """Return whether the plain data of a file hold a mechanism by orbits."""
     return isinstance(data, dict) and data.get("format") == FORMAT
 
 
 def holds_orbits(path: str | os.PathLike[str]) -> bool:
-    """Whether a file is JSON and says that it holds a mechanism by orbits."""
+    """Return whether a file is JSON and holds a mechanism by orbits."""
     if is_standard(path) or ending_of(path) != ".json":
         return False
     content = read_bytes(path)
@@ -344,7 +346,7 @@ def holds_orbits(path: str | os.PathLike[str]) -> bool:
 
 
 def saved_by_orbits(path: str | os.PathLike[str]) -> tuple[OrbitMechanism, Mapping[str, Any]]:
-    """The mechanism of a file, and what stands beside it."""
+    """Read the mechanism of a file, and its metadata."""
     saved = read_saved(SavedOrbits, read_bytes(path), path)
     return saved.mechanism, saved.metadata
 

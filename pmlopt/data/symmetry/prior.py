@@ -31,7 +31,7 @@ def check_orbits(prior: object, count: int) -> None:
 
 
 def orbits_of(size: int, moves: Iterable[IntArray]) -> IntArray:
-    """(size,) numbers of the orbits under some permutations, in the order of their first members.
+    """Compute the (size,) numbers of the orbits under some permutations, in the order of their first members.
 
     Args:
         size: how many members there are.
@@ -53,7 +53,7 @@ def orbits_of(size: int, moves: Iterable[IntArray]) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """How the letters look from one output: in cells, the orbits under the permutations that fix the output.
+    """The cells of the letters for one output: their orbits under the permutations that fix the output.
 
     A column that is constant on orbits of pairs is constant on the cells of its output, and its mean is that
     of the values under the masses of the cells.
@@ -78,12 +78,12 @@ class Cells:
 
     @property
     def size(self) -> int:
-        """C, the number of cells."""
+        """Return C, the number of cells."""
         return len(self.counts)
 
     @property
     def letters_in_all(self) -> int:
-        """N, the number of letters."""
+        """Return N, the number of letters."""
         return sum(self.orbits)
 
 
@@ -122,42 +122,42 @@ class PairOrbits:
 
     @property
     def count(self) -> int:
-        """C, the number of orbits of pairs: the variables of a design."""
+        """Return C, the number of orbits of pairs: the variables of a design."""
         return len(self.counts)
 
     @cached_property
     def total(self) -> int:
-        """The sum of the weights of all letters."""
+        """Return the sum of the weights of all letters."""
         return sum(n * w for n, w in zip(self.letters, self.weights, strict=True))
 
     @cached_property
     def masses(self) -> FloatArray:
-        """(L,) the probability of each orbit of letters."""
+        """Return the (L,) probability of each orbit of letters."""
         return np.array([n * w / self.total for n, w in zip(self.letters, self.weights, strict=True)])
 
     @cached_property
     def shares(self) -> FloatArray:
-        """(C,) the share of the letters of its orbit that one output meets in an orbit of pairs."""
+        """Return the (C,) fraction of the letters of its orbit that one output meets in an orbit of pairs."""
         return np.array([n / self.letters[x] for n, x in zip(self.counts, self.letter.tolist(), strict=True)])
 
     @cached_property
     def multiplicities(self) -> tuple[int, ...]:
-        """For each orbit of pairs, with how many outputs one and the same letter is in it."""
+        """Return, for each orbit of pairs, with how many outputs one and the same letter is in it."""
         places = zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True)
         return tuple(n * self.outputs[y] // self.letters[x] for n, x, y in places)
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """Where the orbits of pairs of each orbit of outputs start, and where the last ones end."""
+        """Return where the orbits of pairs of each orbit of outputs start, and where the last ones end."""
         ends = np.searchsorted(self.output, np.arange(len(self.outputs) + 1))
         return tuple(int(end) for end in ends)
 
     def of_output(self, place: int) -> slice:
-        """The orbits of pairs that belong to an orbit of outputs."""
+        """Return the orbits of pairs that belong to an orbit of outputs."""
         return slice(self.starts[place], self.starts[place + 1])
 
     def prior(self, place: int) -> Prior:
-        """The prior on the cells of an output, in exact weights."""
+        """Return the prior on the cells of an output, in exact weights."""
         part = self.of_output(place)
         letters = self.letter[part].tolist()
         return Prior.from_weights(
@@ -166,7 +166,7 @@ class PairOrbits:
 
     @classmethod
     def of_listed(cls, letter: IntArray, output: IntArray, table: IntArray, weights: Any) -> PairOrbits:
-        """Those of listed pairs.
+        """Build the orbits of listed pairs.
 
         Args:
             letter: (N,) the orbit of each letter.
@@ -186,7 +186,7 @@ class PairOrbits:
         )
 
     def cells(self, place: int, whole: Prior, listed: Prior | None, column: IntArray | None) -> Cells:
-        """The cells of an output of the orbit at a place.
+        """Return the cells of an output of the orbit at a place.
 
         Args:
             place: that of the orbit of outputs.
@@ -207,7 +207,9 @@ class PairOrbits:
 
     @property
     def consistent(self) -> bool:
-        """Whether each output meets each letter in exactly one orbit of pairs, and the other way round."""
+        """Return whether each output meets each letter in exactly one orbit of pairs, and the other way
+        round.
+        """
         met = [0] * (len(self.outputs) * len(self.letters))
         for n, x, y in zip(self.counts, self.letter.tolist(), self.output.tolist(), strict=True):
             met[y * len(self.letters) + x] += n
@@ -221,17 +223,18 @@ LARGEST_LISTED = 2**16
 
 
 def length_of(side: Any) -> int:
-    """How many letters or outputs there are, in the form of a space."""
+    """Return how many letters or outputs there are, in the form of a space."""
     return length_of(side[0]) if isinstance(side, list) else len(side)
 
 
 def taken(side: Any, places: Any) -> Any:
-    """Some of the letters or outputs, in the form of a space."""
+    """Return some of the letters or outputs, in the form of a space."""
     return [taken(part, places) for part in side] if isinstance(side, list) else side[places]
 
 
 class PairSpace(Record, ABC):
-    """The pairs of a letter and an output with the group that acts on them: what a mechanism by orbits is on.
+    """The pairs of a letter and an output with the group that acts on them: the domain of a mechanism by
+    orbits.
 
     Letters and outputs are handed about many at a time, in a form of the space's own (an array of positions,
     or one row for each record), which `encode` makes from labels and `decode` turns back.
@@ -247,21 +250,21 @@ class PairSpace(Record, ABC):
     @property
     @abstractmethod
     def letter_names(self) -> Sequence[Label]:
-        """Names of the orbits of letters."""
+        """Return names of the orbits of letters."""
 
     @property
     @abstractmethod
     def output_names(self) -> Sequence[Label]:
-        """Names of the orbits of outputs."""
+        """Return names of the orbits of outputs."""
 
     @property
     @abstractmethod
     def names(self) -> Sequence[Label]:
-        """Names of the orbits of pairs."""
+        """Return names of the orbits of pairs."""
 
     @abstractmethod
     def encode(self, values: Any, outputs: bool = False) -> Any:
-        """Letters (or outputs) that are given by their labels, in the form of the space.
+        """Return letters (or outputs) that are given by their labels, in the form of the space.
 
         Raises:
             MechanismError: one is no letter.
@@ -269,46 +272,46 @@ class PairSpace(Record, ABC):
 
     @abstractmethod
     def decode(self, outputs: Any, letters: bool = False) -> list[Label]:
-        """The labels of outputs (or letters)."""
+        """Return the labels of outputs (or letters)."""
 
     @abstractmethod
     def letter_orbits(self, letters: Any) -> IntArray:
-        """(k,) the orbits of letters that k letters are in."""
+        """Return the (k,) orbits of letters that k letters are in."""
 
     @abstractmethod
     def pair_orbits(self, letters: Any, outputs: Any) -> IntArray:
-        """(k,) the orbits of pairs that k pairs are in."""
+        """Return the (k,) orbits of pairs that k pairs are in."""
 
     @abstractmethod
     def draw(self, letters: Any, places: IntArray, bits: RandomBits) -> Any:
-        """For each letter an output, uniform among those with which it is in a given orbit of pairs."""
+        """Draw for each letter an output, uniform among those with which it is in a given orbit of pairs."""
 
     @abstractmethod
     def representatives(self) -> tuple[Any, Any]:
-        """A letter and an output in each orbit of pairs."""
+        """Return a letter and an output in each orbit of pairs."""
 
     @abstractmethod
     def images(self, rng: np.random.Generator) -> tuple[Any, Any]:
-        """What random members of the group make of the representatives."""
+        """Return the images of the representatives under random members of the group."""
 
     @abstractmethod
     def listed(self, outputs: bool = False) -> Any:
-        """All letters (or all outputs), where they are few."""
+        """Return all letters (or all outputs), where they are few."""
 
     def listed_orbits(self) -> IntArray:
-        """(N, M) the orbit of each pair, where letters and outputs are few."""
+        """Return the (N, M) orbit of each pair, where letters and outputs are few."""
         xs, ys = self.listed(), self.listed(outputs=True)
         n, m = length_of(xs), length_of(ys)
         pairs = np.arange(n * m)
         return self.pair_orbits(taken(xs, pairs // m), taken(ys, pairs % m)).reshape(n, m)
 
     def cells(self, place: int) -> Cells:
-        """The cells of an output of the orbit at a place."""
+        """Return the cells of an output of the orbit at a place."""
         return self.orbits.cells(place, self.prior, None, None)
 
 
 class SymmetricPrior(Prior, ABC):
-    """A prior with a group of permutations of its letters that leaves it as it is.
+    """A prior with a group of permutations of its letters under which it is invariant.
 
     `design` takes it like any other, and uses one variable for each orbit of pairs. Where there are at most
     2^16 letters they can be listed, and it is a prior on these for everything else, too.
@@ -317,11 +320,11 @@ class SymmetricPrior(Prior, ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """N, the number of letters: it may have hundreds of digits."""
+        """Return N, the number of letters, which may have hundreds of digits."""
 
     @abstractmethod
     def pairs(self, shape: Any = None) -> PairSpace:
-        """The pairs of a letter and an output.
+        """Return the pairs of a letter and an output.
 
         Args:
             shape: what a utility says of letters and outputs; None where outputs are letters.
@@ -329,10 +332,10 @@ class SymmetricPrior(Prior, ABC):
 
     @abstractmethod
     def _listed(self) -> Prior:
-        """The same prior, letter by letter."""
+        """Return the same prior, letter by letter."""
 
     def listed(self) -> Prior:
-        """The same prior, letter by letter.
+        """Return the same prior, letter by letter.
 
         Raises:
             PriorError: there are more than 2^16 letters.
@@ -354,22 +357,22 @@ class SymmetricPrior(Prior, ABC):
 
     @property
     def probabilities(self) -> FloatArray:
-        """(N,) the probabilities, where the letters are few enough to list them."""
+        """Return the (N,) probabilities, where the letters are few enough to list them."""
         return self._list.probabilities
 
     @property
     def labels(self) -> tuple[Label, ...]:
-        """N labels, where the letters are few enough to list them."""
+        """Return N labels, where the letters are few enough to list them."""
         return self._list.labels
 
     @property
     def counts(self) -> tuple[int, ...] | None:
-        """The exact weights, where the letters are few enough to list them."""
+        """Return the exact weights, where the letters are few enough to list them."""
         return self._list.counts
 
     @property
     def samples(self) -> int | None:
-        """None: it is not estimated as a whole."""
+        """Return None: it is not estimated as one distribution."""
         return None
 
     @property

@@ -113,7 +113,7 @@ def gather(array: Any, rows: Any) -> Any:
 
 
 def gather_all(array: Any) -> Any:
-    """Return all cells of an array, or of a chunked one, as `gather` does."""
+    """Return all cells of an array, or of a chunked one, as `gather_cells` does."""
     return gather(array, to_arrow(np.arange(len(array), dtype=np.int64)))
 
 
@@ -154,14 +154,14 @@ def _is_list(kind: Any) -> bool:
 
 
 def _valid(array: Any) -> BoolArray:
-    """(n,) whether each cell has a value."""
+    """Return (n,) whether each cell has a value."""
     flags = array.is_valid()
     bits = np.unpackbits(np.frombuffer(flags.buffers()[1], dtype=np.uint8), bitorder="little")
     return np.asarray(bits[flags.offset : flags.offset + len(flags)].astype(bool))
 
 
 def _masked(places: IntArray, valid: BoolArray) -> Any:
-    """Whole numbers as an Arrow array, null where they are not valid."""
+    """Return integers as an Arrow array, null where they are not valid."""
     import pyarrow
 
     if valid.all():
@@ -172,14 +172,14 @@ def _masked(places: IntArray, valid: BoolArray) -> Any:
 
 
 def _bitmap(valid: BoolArray) -> Any:
-    """Validity as a buffer of bits; None where all cells have a value."""
+    """Return validity as a buffer of bits; None where all cells have a value."""
     import pyarrow
 
     return None if valid.all() else pyarrow.py_buffer(np.packbits(valid, bitorder="little"))
 
 
 def _places(rows: Any) -> IntArray:
-    """(n,) the places of rows, 0 for null."""
+    """Return (n,) the indices of rows, 0 for null."""
     return np.frombuffer(rows.fill_null(0).buffers()[1], dtype=np.int64)[rows.offset :][: len(rows)]
 
 
@@ -235,7 +235,7 @@ def _gather_list(array: Any, rows: Any) -> Any:
 
 
 def _extents(array: Any) -> tuple[IntArray, IntArray]:
-    """(n,) where the values of each list begin among all, and how many it has."""
+    """Return (n,) where the values of each list begin among all, and how many it has."""
     from pyarrow import types
 
     offsets = from_arrow(array.offsets)

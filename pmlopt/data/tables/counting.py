@@ -21,7 +21,7 @@ from pmlopt.errors import InputError
 def column_counts(
     data: Any, column: str, missing: Missing = "refuse", form: CsvForm | None = None
 ) -> dict[Label, int]:
-    r"""How often each value occurs in a column: letters in ascending order, for `Prior.from_counts`.
+    r"""Count how often each value occurs in a column: letters in ascending order, for `Prior.from_counts`.
 
     Cells of a CSV file are numbers where all of them are, as Python writes them, and else text.
 
@@ -48,7 +48,7 @@ def column_counts(
 def cross_counts(
     data: Any, rows: str, columns: str, missing: Missing = "refuse", form: CsvForm | None = None
 ) -> dict[tuple[Label, Label], int]:
-    """How often each pair of values occurs in two columns, for `Secret.from_counts`.
+    """Count how often each pair of values occurs in two columns, for `Secret.from_counts`.
 
     Args:
         data: as for `column_counts`.
@@ -70,7 +70,7 @@ def cross_counts(
 def counts_by_column(
     data: Any, columns: Sequence[str] | None = None, missing: Missing = "refuse", form: CsvForm | None = None
 ) -> dict[str, dict[Label, int]]:
-    """How often each value occurs in each of several columns, in one pass over the data.
+    """Count how often each value occurs in each of several columns, in one pass over the data.
 
     Args:
         data: as for `column_counts`.
@@ -94,7 +94,7 @@ def counts_by_column(
 def state_sequences(
     data: Any, person: str, column: str, time: str | None = None, form: CsvForm | None = None
 ) -> list[list[Label]]:
-    """The states of each person in their order in time, for `Chain.from_sequences`.
+    """Return the states of each person in their order in time, for `Chain.from_sequences`.
 
     Args:
         data: as for `column_counts`, with a row for each person and time.
@@ -141,14 +141,14 @@ def state_sequences(
 
 
 def tally(table: Table, columns: Sequence[str], missing: Missing) -> dict[tuple[Label, ...], int]:
-    """How often each tuple of values occurs in some columns, in ascending order."""
+    """Count how often each tuple of values occurs in some columns, in ascending order."""
     return _tallies(table, [columns], missing)[0]
 
 
 def _tallies(
     table: Table, groups: Sequence[Sequence[str]], missing: Missing
 ) -> list[dict[tuple[Label, ...], int]]:
-    """The same for several groups of columns, in one pass but where an engine counts each group."""
+    """Count tuples for several groups of columns, in one pass but where an engine counts each group."""
     check_missing(missing)
     for column in (column for group in groups for column in group):
         column_place(table.names, column, table.where)
@@ -168,7 +168,7 @@ def _tallies(
 def _ordered(
     table: Table, columns: Sequence[str], counts: Mapping[tuple[Any, ...], int]
 ) -> dict[tuple[Label, ...], int]:
-    """The counts by labels, in ascending order."""
+    """Return the counts by labels, in ascending order."""
     if not counts:
         raise InputError(f"{table.where}: has no row with a value in {', '.join(map(repr, columns))}")
     kinds = [_labels([key[k] for key in counts], table) for k in range(len(columns))]
@@ -210,7 +210,7 @@ def count_in(
 def filled(
     batch: Batch, places: Sequence[int], missing: Missing, table: Table
 ) -> tuple[list[tuple[Any, ...]], IntArray, BoolArray | None]:
-    """The distinct tuples of values in some columns, the place of each row's, and the rows to keep.
+    """Return the distinct tuples of values in some columns, the index of each row's, and the rows to keep.
 
     A missing cell has become the letter for it, or its row is not kept.
 
@@ -236,7 +236,7 @@ def filled(
 
 
 def pairs_in(batch: Batch, places: Sequence[int], letters: IntArray) -> dict[tuple[Label, Label], int]:
-    """How often each tuple of values in some columns of a batch occurs beside each letter.
+    """Count how often each tuple of values in some columns of a batch occurs with each letter.
 
     Args:
         batch: some rows.
@@ -255,12 +255,12 @@ def pairs_in(batch: Batch, places: Sequence[int], letters: IntArray) -> dict[tup
 
 
 def with_letter(value: Iterable[Any]) -> tuple[Any, ...]:
-    """A tuple of values with the letter for a missing cell in the place of None."""
+    """Return a tuple of values with the letter for a missing cell in place of None."""
     return tuple(MISSING_LETTER if part is None else part for part in value)
 
 
 def tuples_of(batch: Batch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]], IntArray]:
-    """The distinct tuples of values in some columns, None for a missing cell, and the place of each row's."""
+    """Return the distinct tuples of values in some columns, None for a missing cell, and each row's index."""
     values, codes = batch.encoded(places[0])
     tuples = [(value,) for value in values]
     for place in places[1:]:
@@ -271,7 +271,7 @@ def tuples_of(batch: Batch, places: Sequence[int]) -> tuple[list[tuple[Any, ...]
 
 
 def _labels(values: Sequence[Any], table: Table) -> Mapping[Any, Label]:
-    """The label of each value: of text from a CSV file, a number where all others are numbers."""
+    """Return the label of each value: of text from a CSV file, a number where all others are numbers."""
     distinct = list(dict.fromkeys(values))
     if table.typed:
         return {value: value for value in distinct}

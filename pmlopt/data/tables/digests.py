@@ -42,7 +42,7 @@ def digest_files(digests: dict[str, str]) -> str:
 
 
 class RowDigest:
-    """A digest of the rows of a table while they are read: the letters, and what other columns have.
+    """A digest of the rows of a table while they are read: the letters, and the cells of other columns.
 
     It depends on the order of the rows, but for frames that an engine computes, which has them in any order.
 
@@ -58,7 +58,7 @@ class RowDigest:
         self._counts: Counter[str] = Counter()
 
     def add(self, batch: Batch, letters: Sequence[IntArray]) -> None:
-        """Take the rows of a batch, with the letter of each row for each mechanism."""
+        """Add the rows of a batch, with the letter of each row for each mechanism."""
         for number, codes in enumerate(letters):
             if self._ordered:
                 self._hash.update(codes.tobytes())

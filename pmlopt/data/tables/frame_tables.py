@@ -14,7 +14,7 @@ from pmlopt.errors import InputError
 
 
 class FrameTable(Table):
-    """Columns in memory."""
+    """A table of columns in memory."""
 
     where = "the table"
 
@@ -52,7 +52,9 @@ class FrameTable(Table):
 
 
 class LazyTable(Table):
-    """A frame that an engine has not computed: the engine counts, and other questions have it computed."""
+    """A table of a frame that an engine has not computed: the engine counts, or computes it for other
+    uses.
+    """
 
     where = "the table"
 
@@ -64,7 +66,7 @@ class LazyTable(Table):
         return FrameTable(self._frame.collect("pyarrow").to_native()).batches()
 
     def counted(self, columns: Sequence[str]) -> Table:
-        """The tuples in some columns, each once, with how many rows have it."""
+        """Return the tuples in some columns, each once, with how many rows have it."""
         import narwhals
 
         if not all(isinstance(name, str) for name in columns):
@@ -76,7 +78,7 @@ class LazyTable(Table):
 
 
 class _Counted(FrameTable):
-    """Tuples of values, each with how many rows have it."""
+    """A table of tuples of values, each with how many rows have it."""
 
     def __init__(self, data: Any, size: str) -> None:
         super().__init__(data.drop_columns([size]))
@@ -90,7 +92,7 @@ class _Counted(FrameTable):
 
 
 class _Converted(Sequence[Any]):
-    """Columns as arrays of Arrow, made where one is asked for: a frame may have many others."""
+    """Columns as arrays of Arrow, each made when it is first used: a frame may have many others."""
 
     def __init__(self, columns: Mapping[Any, Any]) -> None:
         self._columns = list(columns.items())

@@ -41,7 +41,7 @@ Numbers: TypeAlias = ArrayLike | Mapping[Any, Any] | os.PathLike[str]
 
 @dataclass(frozen=True, eq=False)
 class Labelled:
-    """Numbers along one axis or two, with the labels of each; None along an axis that nobody named.
+    """Numbers along one axis or two, with the labels of each; None along an axis without names.
 
     Attributes:
         values: a list or an array of numbers, of two axes a list of rows or an array.
@@ -58,7 +58,7 @@ class Labelled:
     def along(
         self, axis: int, known: Sequence[Label], error: type[InputError], absent: float | None = None
     ) -> Labelled:
-        """The same in the order of some known labels along an axis.
+        """Return the same in the order of some known labels along an axis.
 
         Args:
             axis: 0 or 1.
@@ -95,7 +95,7 @@ def _size(values: Any, axis: int) -> int:
 
 
 def _taken(values: Any, axis: int, order: Any, absent: float | None) -> Any:
-    """The entries at some places along an axis, and for the place -1 what is said for it."""
+    """Return the entries at some indices along an axis, and the default for the index -1."""
     if isinstance(values, np.ndarray) and (order >= 0).all():
         return values.take(order, axis=axis)
     if axis == 1:
@@ -106,7 +106,8 @@ def _taken(values: Any, axis: int, order: Any, absent: float | None) -> Any:
 
 
 def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
-    """One number for each label: a mapping, a series by its index, a frame, or the path of a file of them.
+    """Read one number for each label: a mapping, a series by its index, a frame, or the path of a file of
+    them.
 
     A frame has its labels in its index and then one column, or in its first column and then two; or in as
     many as there are before a last one that is named `count` or `probability`, and a label is their tuple.
@@ -146,7 +147,8 @@ def vector(data: Any, what: str, error: type[InputError]) -> Labelled:
 
 
 def table(data: Any, what: str, error: type[InputError], absent: float | None = None) -> Labelled:
-    """A number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a file.
+    """Read a number for each pair of labels: nested mappings, a mapping of pairs, a frame, or the path of a
+    file.
 
     The rows of a frame are named by its index, or, where it has none, by its first column.
 
@@ -187,7 +189,9 @@ def table(data: Any, what: str, error: type[InputError], absent: float | None = 
 
 
 def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputError]) -> Labelled:
-    """What a file holds: labels of Parquet and mechanisms have types; those of CSV and mappings are text."""
+    """Read the content of a file: labels of Parquet and mechanisms have types; those of CSV and mappings
+    are text.
+    """
     ending, what = Path(path).suffix.lower(), str(path)
     if ending in (".parquet", ".pq") and (door is vector or ending == ".pq"):
         import narwhals
@@ -210,7 +214,7 @@ def _of_file(path: os.PathLike[str], door: Any, read: Any, error: type[InputErro
 
 
 def _of_text(found: Labelled) -> Labelled:
-    """What a text file holds: labels are what their text reads like."""
+    """Read the content of a text file: labels are what their text reads like."""
     sides = (None if side is None else tuple(map(str, side)) for side in found.axes)
     axes = tuple(None if side is None else labels_from_text(side) for side in sides)
     return Labelled(found.values, axes, found.what, text=True)
@@ -219,7 +223,7 @@ def _of_text(found: Labelled) -> Labelled:
 def _by_first_column(
     found: Any, columns: list[Any], what: str, error: type[InputError]
 ) -> tuple[list[Any], list[Any], Any]:
-    """The names of the rows in the first column, which pandas must not take for numbers that nobody named."""
+    """Return the names of the rows in the first column, which pandas must not take for default numbers."""
     if len(columns) < 2:
         raise error(
             f"{what} have the one column {columns[0]!r}: give names of the rows and columns of numbers"
@@ -234,7 +238,9 @@ def _by_first_column(
 
 
 def _cells(found: Any) -> Any:
-    """The cells of a frame: as an array where all columns are of one type of numbers, else row by row."""
+    """Return the cells of a frame: as an array where all columns are of one type of numbers, else row by
+    row.
+    """
     kinds = set(found.schema.dtypes())
     if len(kinds) == 1 and next(iter(kinds)).is_numeric():
         return np.asarray(found.to_numpy())
@@ -244,7 +250,7 @@ def _cells(found: Any) -> Any:
 def _of_mapping(
     data: Mapping[Any, Any], what: str, error: type[InputError], absent: float | None
 ) -> Labelled:
-    """A table of nested mappings, or of a mapping from pairs."""
+    """Return a table of nested mappings, or of a mapping from pairs."""
     rows = dict.fromkeys(data)
     inner = [None if _is_number(value) else vector(value, what, error) for value in data.values()]
     if any(row is None for row in inner):
@@ -277,7 +283,8 @@ def _of_pairs(data: Mapping[Any, Any], what: str, error: type[InputError], absen
 
 
 def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
-    """Rows of numbers, which may have names, and whose columns may have labels; a single row of a vector.
+    """Read rows of numbers, which may have names, and whose columns may have labels; a single row of a
+    vector.
 
     Examples:
         >>> combinations({"b": 1, "a": 0}, "the workload", InputError).along(1, ("a", "b"), InputError).values
@@ -301,7 +308,7 @@ def combinations(data: Any, what: str, error: type[InputError]) -> Labelled:
 
 
 def column(data: Any, what: str, error: type[InputError], *, missing: bool = False) -> list[Any]:
-    """The observations in a column, one for each person; of a frame of several columns their tuples.
+    """Read the observations in a column, one for each person; of a frame of several columns their tuples.
 
     Args:
         data: a list, an array, a series or a frame.
@@ -336,12 +343,12 @@ def column(data: Any, what: str, error: type[InputError], *, missing: bool = Fal
 
 
 def _columns(found: Any) -> list[list[Any]]:
-    """The columns of a frame."""
+    """Return the columns of a frame."""
     return [listed(found[:, place]) for place in range(found.shape[1])]
 
 
 def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1, *, missing: bool = False) -> Any:
-    """What a list or another ordered iterable holds; an array as it is."""
+    """Return the entries of a list or another ordered iterable; an array as it is."""
     if not missing:
         check_unmasked(data, what, error)
     if hasattr(data, "__array__") and np.ndim(data) and opened(data) is None:
@@ -355,12 +362,12 @@ def _entries(data: Any, what: str, error: type[InputError], ndim: int = 1, *, mi
 
 
 def _is_plain(data: Any, ndim: int) -> bool:
-    """Whether data are an array of numbers of the right shape, which needs no further look."""
+    """Return whether data are an array of numbers of the right shape, which needs no further look."""
     return type(data) is np.ndarray and data.ndim == ndim and data.size > 0 and data.dtype.kind in "fiu"
 
 
 def _rows(data: Any, what: str, error: type[InputError]) -> Any:
-    """A matrix as it is, or rows of one length."""
+    """Return a matrix as it is, or rows of one length."""
     given = _entries(data, what, error, 2)
     if any(isinstance(row, Mapping) or are_named(row) for row in given):
         raise error(f"{what} are a list of rows with names: give a mapping from the label of each row to it")
@@ -385,7 +392,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _named(labels: Iterable[Any] | None, what: str, error: type[InputError]) -> tuple[Label, ...] | None:
-    """Labels that data came with, where None and NaN stand for missing cells and are no letters."""
+    """Return labels that data came with, where None and NaN stand for missing cells and are no letters."""
     found = None if labels is None else list(labels)
     for place, label in enumerate(found or ()):
         if is_missing(label):

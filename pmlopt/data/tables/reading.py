@@ -54,7 +54,7 @@ _LONGEST_BATCH = 2**18
 
 
 def open_table(data: Any, form: CsvForm | None = None, *, may_be_empty: bool = False) -> Table:
-    """The table of a data file, or of a frame.
+    """Open the table of a data file, or of a frame.
 
     Args:
         data: the path of a file, `-` for standard input, a folder or a pattern of Parquet files, a frame of
@@ -104,7 +104,7 @@ def _check_kind(head: bytes, where: Any) -> None:
 
 
 def _opened(source: DataStream, codec: str, where: object) -> DataStream:
-    """What a compressed file holds."""
+    """Return the content of a compressed file."""
     import pyarrow
 
     try:
@@ -131,7 +131,7 @@ class CsvTable(Table):
         self.types = [pyarrow.string()] * len(self.names)
 
     def batches(self) -> Iterator[Batch]:
-        """The batches of rows."""
+        """Yield the batches of rows."""
         import pyarrow
 
         first = 1  # the header is read as a row
@@ -164,7 +164,7 @@ class CsvTable(Table):
         self._read_plainly()
 
     def _read_plainly(self) -> None:
-        """Raise what the plain reader says of the file, which counts rows."""
+        """Raise what the plain reader reports about the file, which counts rows."""
         assert self.form is not None
         with DataStream(Path(self.where).open("rb")) as stream:  # type: ignore[arg-type]
             for _ in text_rows(stream, self.form, self.where):
@@ -190,7 +190,7 @@ class CsvTable(Table):
         )
 
     def _explain(self, cause: Exception) -> None:
-        """Raise what the plain reader says of the file, which counts rows; else the cause."""
+        """Raise what the plain reader reports about the file, which counts rows; else the cause."""
         assert self.form is not None
         if Path(self.where).is_file():  # type: ignore[arg-type]
             self._read_plainly()
@@ -207,12 +207,12 @@ class CsvTable(Table):
         self._source.close()
 
     def done(self) -> float | None:
-        """The share of the file that was read."""
+        """Return the fraction of the file that was read."""
         return self._source.done()
 
 
 class TypedTable(Table):
-    """A file whose columns have types: Parquet, or Arrow IPC, which Feather is too."""
+    """A table of a file whose columns have types: Parquet, or Arrow IPC, which Feather is too."""
 
     def __init__(
         self,
@@ -250,7 +250,7 @@ class TypedTable(Table):
             ) from None
 
     def batches(self) -> Iterator[Batch]:
-        """The batches of rows."""
+        """Yield the batches of rows."""
         import pyarrow
 
         self._read = 0
@@ -272,12 +272,12 @@ class TypedTable(Table):
         self._source.close()
 
     def done(self) -> float | None:
-        """The share of the rows that was read."""
+        """Return the fraction of the rows that was read."""
         return self._read / self.rows if self.rows else None
 
 
 class FolderTable(Table):
-    """Parquet files with the same columns, one after the other.
+    """A table of Parquet files with the same columns, one after the other.
 
     A folder `year=2020` on the way to a file makes `year` a column, of the text `2020` in all its rows, as
     `values_in_path` reads it. Files without rows are parts of the table too.
@@ -314,7 +314,7 @@ class FolderTable(Table):
         self.types = [*self.types, *[pyarrow.string()] * len(self._named)]
 
     def batches(self) -> Iterator[Batch]:
-        """The batches of rows of one file after the other."""
+        """Yield the batches of rows of one file after the other."""
         for file in self.files:
             values = values_in_path(file, self.folder)
             named = [_constant(values[name]) for name in self._named]
@@ -328,7 +328,7 @@ class FolderTable(Table):
 
 
 def _constant(value: str | None) -> Any:
-    """A text, or a missing one, as an array of one row."""
+    """Return a text, or a missing one, as an array of one row."""
     import pyarrow
 
     return pyarrow.nulls(1, pyarrow.string()) if value is None else labels_to_arrow([value])
@@ -348,13 +348,14 @@ def _check_truths(file: Path, types: Sequence[Any], table: FolderTable) -> None:
 
 
 def is_folder(data: str | os.PathLike[str]) -> bool:
-    """Whether data are a folder of files, or a pattern with `*` for the names of several."""
+    """Return whether data are a folder of files, or a pattern with `*` for the names of several."""
     path = Path(data)
     return path.is_dir() or ("*" in str(path) and not path.exists())
 
 
 def files_in(data: str | os.PathLike[str]) -> tuple[Path, list[Path]]:
-    """The Parquet files of a folder, or of a pattern, in the order of their names, and the folder of all.
+    """List the Parquet files of a folder, or of a pattern, in the order of their names, and the folder of
+    all.
 
     Files and folders whose names begin with a dot or an underscore are no data, as engines have it.
 
@@ -382,7 +383,7 @@ def _no_typed_rows(where: object) -> FileFormatError:
 
 
 def texts_in(table: Table, columns: Sequence[str]) -> list[list[str]]:
-    """The cells of some columns of a table as text, an empty one where one is missing."""
+    """Read the cells of some columns of a table as text, an empty one where one is missing."""
     places = [column_place(table.names, column, table.where) for column in columns]
     found: list[list[str]] = [[] for _ in places]
     for batch in table.batches():

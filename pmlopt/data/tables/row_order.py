@@ -126,7 +126,7 @@ class SortedRows:
         self.size += rows.nbytes
 
     def rows(self, bucket: int) -> list[Any]:
-        """The rows of a bucket in several record batches; none where it has none."""
+        """Return the rows of a bucket in several record batches; none where it has none."""
         return [
             rows.slice(ends[bucket], ends[bucket + 1] - ends[bucket])
             for rows, ends in self._pieces
@@ -164,7 +164,7 @@ class BucketFile:
 
 
 class BucketReader:
-    """The rows of an Arrow file by their buckets.
+    """A reader of the rows of an Arrow file by their buckets.
 
     Args:
         source: the stream, or the path of the file.
@@ -178,7 +178,7 @@ class BucketReader:
         self._file, self._buckets = pyarrow.ipc.open_file(held), buckets
 
     def pieces(self, bucket: int) -> Iterator[Any]:
-        """The record batches of a bucket, one of each chunk."""
+        """Return the record batches of a bucket, one of each chunk."""
         for number in range(bucket, self._file.num_record_batches, self._buckets):
             yield self._file.get_batch(number)
 
@@ -295,8 +295,8 @@ def join(batches: Sequence[Any]) -> Any:
 
 
 def _by_bucket(buckets: Buckets, count: int) -> tuple[IntArray, IntArray]:
-    """The places of rows sorted by their buckets, in order within each, and where each bucket ends after
-    0.
+    """Return the indices of rows sorted by their buckets, in order within each, and where each bucket
+    ends.
     """
     ends = np.append(0, np.cumsum(np.bincount(buckets, minlength=count)))
     return np.argsort(buckets, kind="stable"), ends

@@ -23,7 +23,7 @@ _QUOTE = ord('"')
 
 
 class QuoteCheck:
-    """Whether every quote so far opens a cell, closes one, or is doubled inside one.
+    """A check that every quote so far opens a cell, closes one, or is doubled inside one.
 
     Args:
         delimiter: between cells.
@@ -41,7 +41,7 @@ class QuoteCheck:
         self.unusual = False
 
     def feed(self, chunk: bytes) -> None:
-        """Look at the next bytes; none at the end of the file."""
+        """Check the next bytes; none at the end of the file."""
         if not chunk:
             self.unusual |= self._inside
             return
@@ -58,14 +58,14 @@ class QuoteCheck:
         self._before = int(data[-1])
 
     def _good_before(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
-        """Whether a cell begins at each opening quote, or the quote before it is its double."""
+        """Return whether a cell begins at each opening quote, or the quote before it is its double."""
         first = places[:1] == 0
         before = data[places - 1]
         before[:1][first] = self._before
         return bool(self._ends[before].all())
 
     def _good_after(self, data: NDArray[np.uint8], places: NDArray[np.intp]) -> bool:
-        """Whether a cell ends behind each closing quote, or its double follows."""
+        """Return whether a cell ends behind each closing quote, or its double follows."""
         return bool(self._ends[data[places[places + 1 < len(data)] + 1]].all())
 
 
@@ -84,7 +84,7 @@ HEAD = 2**20
 
 @dataclass(frozen=True)
 class CsvForm:
-    r"""What stands between the cells of a CSV file, and its encoding; None where it shall be found.
+    r"""The delimiter of a CSV file, and its encoding; None where it is to be detected.
 
     The delimiter is a comma, a semicolon, a tab or a bar: the one that gives the header and all rows of the
     first megabyte the same number of cells, two or more; a comma where none does. The encoding is UTF-8, or
@@ -120,7 +120,7 @@ class CsvForm:
             ) from None
 
     def found(self, head: bytes, where: object, *, whole: bool = True) -> CsvForm:
-        """The form with what was not said found in the first bytes of a file.
+        """Return the format with what was not given detected in the first bytes of a file.
 
         Args:
             head: the first bytes.
@@ -141,13 +141,13 @@ class CsvForm:
         return form if self.delimiter else replace(form, delimiter=_delimiter(text, where, whole=whole))
 
     def not_text(self, where: object, encoding: str) -> str:
-        """What to say of a file that is not of its encoding."""
+        """Return the error for a file that is not of its encoding."""
         name = "UTF-8" if encoding in ("utf-8", "utf-8-sig") else encoding
         return f"{where}: is not text in {name}, so not a CSV file of it: say its --encoding, such as cp1252"
 
 
 def _delimiter(text: str, where: object, *, whole: bool) -> str:
-    """The one delimiter by which all rows have as many cells as the header."""
+    """Return the one delimiter by which all rows have as many cells as the header."""
     fitting = [candidate for candidate in _CANDIDATES if _fits(text, candidate, whole=whole)]
     if len(fitting) > 1:
         names = " and ".join(_NAMES[candidate] for candidate in fitting)
@@ -165,7 +165,7 @@ def _fits(text: str, delimiter: str, *, whole: bool) -> bool:
 
 
 class DataStream(io.RawIOBase):
-    """A binary stream whose first bytes have been looked at, as if they had not.
+    """A binary stream whose first bytes have been looked at and are still to be read.
 
     Attributes:
         head: its first megabyte.
@@ -189,15 +189,15 @@ class DataStream(io.RawIOBase):
             self.size = None
 
     def skip_blank_lines(self) -> None:
-        """Leave out what stands above a header."""
+        """Skip what stands above a header."""
         self._ahead = self._ahead.lstrip(b"\r\n")
 
     def readable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Whether one can go back in it."""
+        """Return whether one can go back in it."""
         return self.size is not None and self._stream.seekable()
 
     def readinto(self, buffer: Any) -> int:
@@ -218,14 +218,14 @@ class DataStream(io.RawIOBase):
             raise FileFormatError(f"{self._where}: cannot be read: {reason_of(cause)}") from None
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        """Go to a place in the file."""
+        """Move to a position in the file."""
         if whence == os.SEEK_CUR:
             offset, whence = offset + self.tell(), os.SEEK_SET
         self._ahead = b""
         return self._stream.seek(offset, whence)
 
     def tell(self) -> int:
-        """The place in the file."""
+        """Return the position in the file."""
         return self._stream.tell() - len(self._ahead)
 
     def close(self) -> None:
@@ -235,12 +235,12 @@ class DataStream(io.RawIOBase):
         super().close()
 
     def done(self) -> float | None:
-        """The share of the file that was read."""
+        """Return the fraction of the file that was read."""
         return None if self.size is None else min(1.0, self._read / self.size)
 
 
 def with_seeking(source: DataStream) -> DataStream:
-    """The stream, or a copy of it on disk, without a name, where one cannot go back in it."""
+    """Return the stream, or a copy of it on disk, without a name, where one cannot go back in it."""
     if source.seekable():
         return source
     copy = tempfile.TemporaryFile()  # noqa: SIM115 -- the stream closes it
@@ -250,7 +250,7 @@ def with_seeking(source: DataStream) -> DataStream:
 
 
 def text_rows(source: Any, form: CsvForm, where: object) -> Iterator[list[str]]:
-    """The rows of a CSV file in plain Python, the header first."""
+    """Read the rows of a CSV file in plain Python, the header first."""
     buffered = io.BufferedReader(source, 2**16) if isinstance(source, io.RawIOBase) else source
     text = io.TextIOWrapper(buffered, encoding=form.encoding, newline="")
     return rows_of(text, where, form.delimiter or ",", form.not_text(where, form.encoding or "utf-8"))

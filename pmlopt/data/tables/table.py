@@ -17,7 +17,7 @@ from pmlopt.errors import FileFormatError, InputError
 
 
 def column_place(names: Sequence[str], column: str, where: object) -> int:
-    """The place of the one column of that name.
+    """Return the index of the one column of that name.
 
     Raises:
         InputError: there is none, or more than one.
@@ -41,13 +41,13 @@ def numpy_type(kind: Any) -> np.dtype[Any]:
 
 
 def from_arrow(numbers: Any) -> IntArray:
-    """The whole numbers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
+    """Return the integers of an Arrow array without nulls; its own `to_numpy` would load pandas."""
     values = np.frombuffer(numbers.buffers()[1], dtype=numpy_type(numbers.type))
     return values[numbers.offset : numbers.offset + len(numbers)].astype(np.int64)
 
 
 def to_arrow(numbers: IntArray) -> Any:
-    """Whole numbers as an Arrow array; `pyarrow.array` would load pandas.
+    """Return integers as an Arrow array; `pyarrow.array` would load pandas.
 
     Examples:
         >>> from_arrow(to_arrow(np.array([2, 0, 1]))[1:]).tolist()
@@ -60,7 +60,7 @@ def to_arrow(numbers: IntArray) -> Any:
 
 
 def labels_to_arrow(texts: Sequence[str]) -> Any:
-    """Texts as an Arrow array; `pyarrow.array` would load pandas.
+    """Return texts as an Arrow array; `pyarrow.array` would load pandas.
 
     Raises:
         UnicodeEncodeError: a text cannot be written as UTF-8.
@@ -112,7 +112,9 @@ class Batch:
         return place if self._names is None else self._names[place]
 
     def encoded(self, place: int) -> tuple[list[Any], IntArray]:
-        """The distinct values of a column, None for a missing cell, and (size,) the place of each row's."""
+        """Return the distinct values of a column, None for a missing cell, and (size,) the index of each
+        row's.
+        """
         import pyarrow
 
         column = self.columns[place]
@@ -135,13 +137,13 @@ class Batch:
         return [None if is_missing(value) else value for value in values], codes
 
     def texts(self, place: int) -> list[str]:
-        """The cells of a column as text, an empty one where one is missing."""
+        """Return the cells of a column as text, an empty one where one is missing."""
         values, codes = self.encoded(place)
         shown = ["" if value is None else str(value) for value in values]
         return [shown[code] for code in codes.tolist()]
 
     def column(self, place: int, keep: BoolArray | None = None) -> Any:
-        """The array of a column, of the rows to keep.
+        """Return the array of a column, of the rows to keep.
 
         Raises:
             FileFormatError: it holds text that is not UTF-8.
@@ -172,10 +174,12 @@ class Table(ABC):
 
     @abstractmethod
     def batches(self) -> Iterator[Batch]:
-        """The batches of rows, in their order."""
+        """Yield the batches of rows, in their order."""
 
     def counted(self, columns: Sequence[str]) -> Table:
-        """A table with the same counts of the tuples in some columns; this one, where it cannot count."""
+        """Return a table with the same counts of the tuples in some columns; this one, where it cannot
+        count.
+        """
         return self
 
     def close(self) -> None:
@@ -189,7 +193,7 @@ class Table(ABC):
         self.close()
 
     def done(self) -> float | None:
-        """The share that has been read so far; None where that is not known."""
+        """Return the fraction that has been read so far; None where that is not known."""
         return None
 
 
@@ -199,5 +203,5 @@ def no_letters(name: object, kind: object) -> InputError:
 
 
 def no_rows(where: object, rows: int = 1) -> FileFormatError:
-    """What to say of a table without rows, of as many with the header."""
+    """Make the error on a table without rows, of as many with the header."""
     return FileFormatError(f"{where}: has {rows} row(s): a header and at least one row are needed")

@@ -61,12 +61,12 @@ class OutputColumn:
 
     @cached_property
     def texts(self) -> Any:
-        """(M,) the labels as an array of texts, as `str` writes them."""
+        """Return the (M,) labels as an array of texts, as `str` writes them."""
         return _text_array(list(map(str, self.labels)), labels_to_arrow([]).type)
 
     @cached_property
     def values(self) -> Any:
-        """(M,) the labels as an array of their own type, where they have one; else texts."""
+        """Return the (M,) labels as an array of their own type, where they have one; else texts."""
         kind = label_type(self.labels)
         return self.texts if kind == self.texts.type else _text_array(self.labels, kind)
 
@@ -75,7 +75,7 @@ class OutputColumn:
 def open_sink(
     path: str | os.PathLike[str], columns: Sequence[OutputColumn], like: Table, *, replace: bool = True
 ) -> Iterator[CsvSink | TypedSink]:
-    """A sink for a file that is there whole when the block ends, and else is not there.
+    """Open a sink for a file that appears when the block ends without an error, and never else.
 
     Args:
         path: `.parquet` or `.pq` for Parquet, `.feather`, `.arrow` or `.ipc` for Arrow, and `.csv`, `.tsv`,
@@ -106,7 +106,7 @@ def open_sink(
 
 
 def write_table(path: str | os.PathLike[str], columns: Mapping[str, Sequence[Label]]) -> None:
-    """Write columns of labels as a file, whole or not at all, in the format of its ending.
+    """Write columns of labels as a file, completely or not at all, in the format of its ending.
 
     Args:
         path: as for `open_sink`.
@@ -149,7 +149,7 @@ def write_rows(
 
 
 def sink_of(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], str | None]:
-    """The kind of sink for a file, by its ending, and the codec that compresses it, if any.
+    """Return the kind of sink for a file, by its ending, and the codec that compresses it, if any.
 
     Raises:
         FileFormatError: the ending is not known.
@@ -178,7 +178,7 @@ def sink_of(path: str | os.PathLike[str]) -> tuple[type[CsvSink | TypedSink], st
 
 @contextmanager
 def _compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
-    """The stream, or one that writes to it through a codec, and leaves it open."""
+    """Yield the stream, or one that writes to it through a codec, and leave it open."""
     if codec is None:
         yield stream
         return
@@ -196,7 +196,7 @@ def _compressed(stream: BinaryIO, codec: str | None) -> Iterator[Any]:
 
 
 class _Kept(io.RawIOBase):
-    """A stream that stays open when whoever writes to it is done.
+    """A stream that stays open when its writer is done.
 
     Attributes:
         discards: whether what is written goes nowhere.
@@ -206,11 +206,11 @@ class _Kept(io.RawIOBase):
         self._stream, self.discards = stream, False
 
     def writable(self) -> bool:
-        """It is."""
+        """Return True."""
         return True
 
     def write(self, data: Any) -> int:
-        """Hand on what is written."""
+        """Pass on what is written."""
         return len(data) if self.discards else self._stream.write(data)
 
 
@@ -228,12 +228,12 @@ def _text_array(values: Sequence[Any], kind: Any) -> Any:
 
 
 def _scalar(text: str) -> Any:
-    """A text as a scalar of Arrow."""
+    """Return a text as a scalar of Arrow."""
     return labels_to_arrow([text])[0]
 
 
 def label_type(labels: Sequence[Label]) -> Any:
-    """The Arrow type of labels: whole numbers, numbers, truth values, or text for all others."""
+    """Return the Arrow type of labels: integers, numbers, truth values, or text for all others."""
     import pyarrow
 
     kinds: set[Any] = {type(label) for label in labels}
@@ -244,7 +244,7 @@ def label_type(labels: Sequence[Label]) -> Any:
 
 
 class CsvSink:
-    """CSV in UTF-8, the cells that need it in quotes, with the delimiter of a CSV file that is read.
+    """A sink of CSV in UTF-8, with cells quoted where needed and the delimiter of the CSV file that is read.
 
     Attributes:
         typed: whether new columns keep the type of their labels, or are text, each label as `str` writes it.
@@ -315,7 +315,7 @@ class CsvSink:
             self._stream.write(memoryview(lines.buffers()[2])[int(ends[0]) : int(ends[-1])])
 
     def _text(self, column: Any, about: OutputColumn) -> Any:
-        """The cells as text, an empty one where there is none."""
+        """Return the cells as text, an empty one where there is none."""
         import pyarrow
 
         if column.type != pyarrow.string():
@@ -328,7 +328,7 @@ class CsvSink:
         return column.fill_null(_scalar("")) if column.null_count else column
 
     def _quoted(self, text: Any, *, alone: bool) -> Any:
-        """The cells, those that need it in quotes."""
+        """Return the cells, those that need it in quotes."""
         from pyarrow import compute
 
         pattern = f"{self._special}|^$" if alone else self._special
@@ -342,14 +342,14 @@ class CsvSink:
         )
 
     def close(self) -> None:
-        """Nothing ends a CSV file."""
+        """Do nothing: a CSV file has no end mark."""
 
     def abandon(self) -> None:
-        """Nothing is kept back."""
+        """Do nothing: no rows are buffered."""
 
 
 class TypedSink:
-    """Columns with their types, a group of rows at a time; the metadata of the file that is read stay behind.
+    """A sink of columns with their types, a group of rows at a time; input metadata are left behind.
 
     Attributes:
         group: how many rows are written at a time.
@@ -421,7 +421,7 @@ class TypedSink:
 
 
 class ParquetSink(TypedSink):
-    """Parquet, a row group for each group of rows; categories are those of its own rows."""
+    """A sink of Parquet, a row group for each group of rows; categories are those of its own rows."""
 
     def _begun(self, first: Any) -> Any:
         import pyarrow.parquet
@@ -439,7 +439,9 @@ class ParquetSink(TypedSink):
 
 
 class ArrowSink(TypedSink):
-    """An Arrow IPC file, as Feather is; categories become their values, as batches may differ in them."""
+    """A sink of an Arrow IPC file, as Feather is; categories become their values, as batches may differ in
+    them.
+    """
 
     def _begun(self, first: Any) -> Any:
         import pyarrow.ipc
@@ -477,7 +479,7 @@ def _repeats(cells: Any) -> bool:
 
 
 def _plain(cells: Any, kind: Any) -> Any:
-    """The cells of a column in the plain type of its file, whatever a batch has."""
+    """Return the cells of a column in the plain type of its file, whatever a batch has."""
     import pyarrow
 
     is_ready = isinstance(cells, pyarrow.Array) and is_plain(cells.type)
@@ -485,12 +487,12 @@ def _plain(cells: Any, kind: Any) -> Any:
 
 
 def _code_type(column: OutputColumn) -> np.dtype[Any]:
-    """The smallest type of the places of labels."""
+    """Return the smallest type of the indices of labels."""
     return np.min_scalar_type(-max(1, len(column.labels)))
 
 
 def _coded(codes: IntArray, column: OutputColumn) -> Any:
-    """The places of labels as an Arrow array; `pyarrow.array` would load pandas."""
+    """Return the indices of labels as an Arrow array; `pyarrow.array` would load pandas."""
     import pyarrow
 
     kind = _code_type(column)
@@ -499,7 +501,7 @@ def _coded(codes: IntArray, column: OutputColumn) -> Any:
 
 
 def check_text(column: OutputColumn, what: str) -> None:
-    """Complain of new labels that two of which would read the same."""
+    """Raise for new labels that two of which would read the same."""
     different = {(type(label), label) for label in column.labels}  # parts of tuples stand several times
     if len({str(label) for _, label in different}) < len(different):
         raise InputError(
@@ -509,5 +511,5 @@ def check_text(column: OutputColumn, what: str) -> None:
 
 
 def cannot_write(name: str, kind: object) -> FileFormatError:
-    """What to say of a column that has no text."""
+    """Make the error on a column that has no text."""
     return FileFormatError(f"the column {name!r} of {kind} cannot be written as CSV: leave it out by --drop")

@@ -49,12 +49,12 @@ class ClosedForm:
     candidate: Callable[[Prior, Requirement], bool] = lambda prior, privacy: False
 
     def __call__(self, prior: Prior, privacy: Requirement, gains: FloatArray) -> Mechanism:
-        """The mechanism on this prior, at the level of the requirement."""
+        """Return the mechanism on this prior, at the level of the requirement."""
         return self.build(prior, privacy, gains)
 
 
 def forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]:
-    """The N x N closed forms that meet the requirement on this prior and may be optimal, by name."""
+    """Return the N x N closed forms that meet the requirement on this prior and may be optimal, by name."""
     no_gains = np.zeros((prior.size, 1))
     for name, form in CLOSED_FORMS.items():
         if form.candidate(prior, privacy):
@@ -62,7 +62,9 @@ def forms(prior: Prior, privacy: Requirement) -> Iterator[tuple[str, Mechanism]]
 
 
 def meets(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
-    """Whether a form is within the limits up to `FORMULA_ROUNDING`; what is returned is repaired anyway."""
+    """Return whether a form is within the limits up to `FORMULA_ROUNDING`; what is returned is repaired
+    anyway.
+    """
     levels = privacy.levels(prior, Mechanism(matrix))
     return all(levels[name] <= limit + FORMULA_ROUNDING for name, limit in privacy.limits.items())
 
@@ -72,7 +74,9 @@ def _epsilon(privacy: Requirement) -> float:
 
 
 def _set_of(prior: Prior, privacy: Requirement) -> PriorSet | None:
-    """The set of priors that PML is asked over; None where there is none, or it is the prior alone."""
+    """Return the set of priors over which PML is required; None where there is none, or it is the prior
+    only.
+    """
     return privacy.priors(prior) if isinstance(privacy, PML) else None
 
 
@@ -96,7 +100,9 @@ def _uniform_prior(prior: Prior, privacy: Requirement) -> bool:
 
 
 def _interval(prior: Prior, privacy: Requirement) -> tuple[float, float] | None:
-    """The least and largest probability of the first of two letters over the set; None where it has none."""
+    """Return the least and largest probability of the first of two letters over the set; None where it has
+    none.
+    """
     priors = _set_of(prior, privacy)
     if priors is None or prior.size != 2:
         return None
@@ -138,7 +144,7 @@ def _robust_randomized_response(prior: Prior, privacy: Requirement, gains: Float
 
 
 def _unit(prior: Prior, privacy: Requirement) -> float:
-    """The distance of neighbours where the metric is that of equal steps on a line; else 0."""
+    """Return the distance of neighbours where the metric is that of equal steps on a line; else 0."""
     if not isinstance(privacy, MetricPrivacy) or prior.size < 2:
         return 0.0
     ways, places = privacy.for_prior(prior).ways, np.arange(prior.size)
@@ -150,7 +156,9 @@ def _unit(prior: Prior, privacy: Requirement) -> float:
 
 
 def _ldp_level(prior: Prior, privacy: Requirement) -> float:
-    """The largest LDP level that guarantees the requirement [song2026worstcase, Proposition 1], in nats."""
+    """Compute the largest LDP level that guarantees the requirement [song2026worstcase, Proposition 1], in
+    nats.
+    """
     level = _epsilon(privacy)
     if isinstance(privacy, PML) and not _over_all_priors(prior, privacy):
         level = ldp_for_pml(prior, level)

@@ -13,7 +13,7 @@ from pmlopt.errors import PrivacyError
 
 
 def randomized_response_envelope(prior: PriorLike, epsilon: float, delta: float) -> float:
-    """The PML envelope of k-ary randomized response at delta, in nats, for every prior.
+    """Compute the PML envelope of k-ary randomized response at delta, in nats, for every prior.
 
     With `alpha = e^eps / (e^eps + k - 1)`, `beta = 1 / (e^eps + k - 1)`, the law q of the output in ascending
     order, N the least number of outputs whose mass is delta or more, and theta the share of the N-th that
@@ -45,7 +45,7 @@ def randomized_response_envelope(prior: PriorLike, epsilon: float, delta: float)
 
 
 def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: float) -> float:
-    """Lower bound h_delta(theta) on the envelope of randomized response, in nats.
+    """Compute the lower bound h_delta(theta) on the envelope of randomized response, in nats.
 
     Post-processing that splits the N-th output over the rarer ones reaches it: `log(alpha / q_{N-1})` up to
     theta_1, `log(((N-1) alpha + theta beta) / delta)` up to theta_2, then `log(alpha / q_N)`; and
@@ -73,7 +73,7 @@ def randomized_response_lower_bound(prior: PriorLike, epsilon: float, delta: flo
 
 
 def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: float) -> tuple[float, float]:
-    """Ends theta_1 and theta_2 of the pieces of `randomized_response_lower_bound`.
+    """Compute the ends theta_1 and theta_2 of the pieces of `randomized_response_lower_bound`.
 
     `alpha ((N-2) q_{N-1} - sum_{j<N-1} q_j) / (alpha q_N - beta q_{N-1})` and
     `alpha ((N-1) q_N - sum_{j<N} q_j) / (q_N (alpha - beta))`.
@@ -98,7 +98,8 @@ def randomized_response_thresholds(prior: PriorLike, epsilon: float, delta: floa
 
 
 def randomized_response_condition(prior: PriorLike, epsilon: float, delta: float) -> bool:
-    """Whether the prior meets the condition under which `randomized_response_lower_bound` was published.
+    """Return whether the prior meets the condition under which `randomized_response_lower_bound` was
+    published.
 
     `p_N <= (alpha sum_{j<N} p_j + beta) / ((N - 2) alpha + beta)`; true where delta is at most q_1, where
     there is no condition.
@@ -118,7 +119,8 @@ def randomized_response_condition(prior: PriorLike, epsilon: float, delta: float
 
 
 def randomized_response_upper_bound(prior: PriorLike, epsilon: float, delta: float) -> float:
-    """Upper bound on the envelope of randomized response from maximal leakage and the PML level, in nats.
+    """Compute the upper bound on the envelope of randomized response from maximal leakage and the PML level,
+    in nats.
 
     `min(log(k alpha / delta), log(alpha / q_1))`.
 
@@ -133,7 +135,8 @@ def randomized_response_upper_bound(prior: PriorLike, epsilon: float, delta: flo
 
 
 def randomized_response_adp(size: int, epsilon: float, delta: float) -> float:
-    """Level of randomized response in approximate local differential privacy with slack delta, in nats.
+    """Compute the level of randomized response in approximate local differential privacy with slack delta, in
+    nats.
 
     `max(log((alpha - delta) / beta), 0)`.
 

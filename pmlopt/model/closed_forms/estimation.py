@@ -19,7 +19,7 @@ MOST_SUBSETS = 200_000
 
 
 def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
-    """Subset selection: the outputs are the sets of d letters, those with the input e^eps times as likely.
+    """Build subset selection: outputs are the sets of d letters, those with the input e^eps times as likely.
 
     Within epsilon-LDP. d = 1 is randomized response.
 
@@ -54,7 +54,7 @@ def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
 
 
 def least_ldp_estimation_error(size: int, epsilon: float) -> float:
-    """The least error of estimated frequencies within epsilon-LDP at the uniform prior.
+    """Compute the least error of estimated frequencies within epsilon-LDP at the uniform prior.
 
     `(N-1)^2 / (N (e^eps - 1)^2) min_d (d e^eps + N - d)^2 / (d (N - d))`, inf where that is above the largest
     float; n times the summed variance of the
@@ -81,7 +81,7 @@ def least_ldp_estimation_error(size: int, epsilon: float) -> float:
 
 
 def least_pml_estimation_error(size: int, epsilon: float) -> float:
-    """The least error of estimated frequencies within epsilon-PML at the uniform prior.
+    """Compute the least error of estimated frequencies within epsilon-PML at the uniform prior.
 
     `(N-1)^2 / (s e^(2 eps) + r^2 - N)` with s = floor(N e^-eps) and r = N - s e^eps, n times the summed
     variance of the efficient estimator: an extreme column has s letters at e^eps and one at r, which is as

@@ -18,7 +18,7 @@ from pmlopt.errors import PrivacyError, UtilityError
 
 
 def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
-    """The constant mechanism that always releases the output of largest expected gain.
+    """Build the constant mechanism that always releases the output of largest expected gain.
 
     It leaks nothing, and is optimal at epsilon = 0.
 
@@ -37,7 +37,7 @@ def constant(prior: PriorLike, gains: ArrayLike) -> Mechanism:
 
 
 def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
-    """The deterministic mechanism that releases each letter's output of largest gain.
+    """Build the deterministic mechanism that releases each letter's output of largest gain.
 
     Optimal where every mechanism satisfies the requirement; under PML that is from epsilon = -log(min p) on
     [grosse2025empirical, Section II-A].
@@ -53,7 +53,7 @@ def deterministic(prior: PriorLike, gains: ArrayLike) -> Mechanism:
 
 
 def _sure(prior: Prior, table: FloatArray, outputs: IntArray) -> Mechanism:
-    """The mechanism that releases one output for each letter, of those of a table of gains."""
+    """Build the mechanism that releases one output for each letter, of those of a table of gains."""
     return Mechanism(np.eye(table.shape[1])[outputs], prior.labels)
 
 
@@ -65,7 +65,7 @@ def _gains(gains: ArrayLike, size: int) -> FloatArray:
 
 
 def binary(prior: PriorLike, epsilon: float) -> Mechanism:
-    """The extremal mechanism on two letters, at any epsilon.
+    """Build the extremal mechanism on two letters, at any epsilon.
 
     With p1 >= p2 and t = e^eps: `[[t p2, 1 - t p2], [1 - t p1, t p1]]` while t p1 < 1, then
     `[[t p1 + t p2 - 1, 1 - t p2], [0, t p1]] / (t p1)` while t p2 < 1, and the identity after that.
@@ -93,7 +93,7 @@ def binary(prior: PriorLike, epsilon: float) -> Mechanism:
 
 
 def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
-    """The extremal mechanism in the first privacy region, on any number of letters.
+    """Build the extremal mechanism in the first privacy region, on any number of letters.
 
     `P[i,j] = e^eps p[j]` off the diagonal and `1 - e^eps (1 - p[i])` on it, for
     eps <= -log(1 - min p).
@@ -122,7 +122,7 @@ def high_privacy(prior: PriorLike, epsilon: float) -> Mechanism:
 
 
 def uniform(size: int, epsilon: float) -> Mechanism:
-    """The extremal mechanism for the uniform prior on `size` letters, at any epsilon.
+    """Build the extremal mechanism for the uniform prior on `size` letters, at any epsilon.
 
     A circulant over `size`: with t = e^eps (at most `size`) and s = floor(size / t), each row has s
     entries t/size, one (size - s t)/size and zeros.
@@ -146,7 +146,7 @@ def uniform(size: int, epsilon: float) -> Mechanism:
 
 
 def k_singular(size: int, k: int) -> Mechanism:
-    """The k-singular circulant: k entries 1/k in each row and column, zeros elsewhere.
+    """Build the k-singular circulant: k entries 1/k in each row and column, zeros elsewhere.
 
     Optimal for the uniform prior at epsilon = log(size / k).
 
@@ -167,7 +167,8 @@ def k_singular(size: int, k: int) -> Mechanism:
 
 
 def robust_binary(lowest: float, highest: float, epsilon: float) -> Mechanism:
-    """The optimal mechanism on two letters for every prior whose first probability is in [lowest, highest].
+    """Build the optimal mechanism on two letters for every prior whose first probability is in [lowest,
+    highest].
 
     With t = e^eps and d = 1 + t (highest - lowest): `[[t (1 - lowest), 1 - t (1 - highest)],
     [1 - t lowest, t highest]] / d` while no entry is negative, then one zero, and the identity after that:
@@ -243,7 +244,7 @@ def robust_randomized_response(size: int, lowest: float, epsilon: float) -> Mech
 
 
 def _on_two_letters(low: tuple[float, float], high: tuple[float, float], level: float) -> FloatArray:
-    """The rows of `robust_binary`, from both probabilities at each end of the interval."""
+    """Return the rows of `robust_binary`, from both probabilities at each end of the interval."""
     ratio, down, grown = math.exp(level), math.exp(-level), math.expm1(level)
     # off the diagonal, times d: 1 - t (1 - high) = high - (1 - high) (t - 1), which loses no digits
     first, second = high[0] - high[1] * grown, low[1] - low[0] * grown

@@ -18,7 +18,8 @@ _UNDERFLOW_LIMIT = 1e-290
 
 
 def randomized_response(size: int, epsilon: float) -> Mechanism:
-    """k-ary randomized response: `e^eps / (e^eps + k - 1)` on the diagonal, `1 / (e^eps + k - 1)` off it.
+    """Build k-ary randomized response: `e^eps / (e^eps + k - 1)` on the diagonal, `1 / (e^eps + k - 1)` off
+    it.
 
     Satisfies epsilon-LDP with equality; optimal under LDP for the uniform prior and Hamming loss.
 
@@ -38,7 +39,8 @@ def randomized_response(size: int, epsilon: float) -> Mechanism:
 
 
 def geometric(size: int, epsilon: float) -> Mechanism:
-    """The truncated geometric mechanism on 0, 1, ..., N-1: `P[x,y] ~ e^(-epsilon |x - y|)`, ends collected.
+    """Build the truncated geometric mechanism on 0, ..., N-1: `P[x,y] ~ e^(-epsilon |x - y|)`, ends
+    collected.
 
     `(1 - a) / (1 + a) a^|x - y|` inside and `a^|x - y| / (1 + a)` at the two ends, with a = e^-epsilon.
     Within epsilon-metric privacy of the distance |x - x'|, some post-processing of it is optimal for every
@@ -65,7 +67,7 @@ def geometric(size: int, epsilon: float) -> Mechanism:
 
 
 def exponential(scores: ArrayLike, epsilon: float) -> Mechanism:
-    """The exponential mechanism `P[x,y] ~ exp(epsilon u[x,y] / (2 S))`, which satisfies epsilon-LDP.
+    """Build the exponential mechanism `P[x,y] ~ exp(epsilon u[x,y] / (2 S))`, which satisfies epsilon-LDP.
 
     S = max_y (max_x u[x,y] - min_x u[x,y]) is the sensitivity of the scores u.
 
@@ -90,7 +92,7 @@ def exponential(scores: ArrayLike, epsilon: float) -> Mechanism:
 
 
 def ldp_for_pml(prior: PriorLike, epsilon: float) -> float:
-    """The largest LDP level that guarantees epsilon-PML: -log((e^-eps - pmin) / (1 - pmin)), in nats.
+    """Compute the largest LDP level that guarantees epsilon-PML: -log((e^-eps - pmin) / (1 - pmin)), in nats.
 
     inf from eps = -log(pmin) on, where any mechanism will do.
 
@@ -105,7 +107,7 @@ def ldp_for_pml(prior: PriorLike, epsilon: float) -> float:
 
 
 def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
-    """The largest PML level of an epsilon-LDP mechanism: -log(pmin + (1 - pmin) e^-eps), in nats.
+    """Compute the largest PML level of an epsilon-LDP mechanism: -log(pmin + (1 - pmin) e^-eps), in nats.
 
     The inverse of `ldp_for_pml`, and no more than `epsilon`; reached by a column that is e^eps times
     higher at the least likely letter than anywhere else.
@@ -121,7 +123,8 @@ def pml_of_ldp(prior: PriorLike, epsilon: float) -> float:
 
 
 def ratio_for_level(least: float, level: float) -> float:
-    """Largest log-ratio of a column, in nats, at which a letter of probability a leaks no more than a level.
+    """Compute the largest log-ratio of a column at which a letter of probability a leaks at most a level, in
+    nats.
 
     `-log((e^-level - a) / (1 - a))` where the column is that high at the letter and even elsewhere; inf from
     `level = -log a` on.
@@ -145,7 +148,8 @@ def ratio_for_level(least: float, level: float) -> float:
 
 
 def level_of_ratio(least: float, ratio: float) -> float:
-    """PML of an outcome whose column is e^ratio times higher at a letter of probability a than elsewhere.
+    """Compute the PML of an outcome whose column is e^ratio times higher at a letter of probability a, in
+    nats.
 
     `-log(a + (1 - a) e^-ratio)`, in nats: the inverse of `ratio_for_level`.
     """

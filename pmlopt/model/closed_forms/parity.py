@@ -12,7 +12,7 @@ from pmlopt.errors import MechanismError, PrivacyError, QueryError
 
 
 def parity_leakage(records: int, error: float, entropy: float) -> float:
-    """Largest per-record leakage L(b) of a parity released through a symmetric channel, in nats.
+    """Compute the largest per-record leakage L(b) of a parity released through a symmetric channel, in nats.
 
     With h the binary entropy and p the error probability it is the capacity `log 2 - h(p)` for
     `b <= (n - 1) log 2`, and `log 2 - h(e * p)` above that, with `e * p = e (1 - p) + p (1 - e)` and e in
@@ -44,7 +44,7 @@ def parity_leakage(records: int, error: float, entropy: float) -> float:
 
 
 def parity_distortion(records: int, leakage: float, entropy: float) -> float:
-    """Least distortion D(L, b) of a released parity: the least error probability that leaks at most L nats.
+    """Compute the least distortion D(L, b) of a released parity: the least error that leaks at most L nats.
 
     The root of `parity_leakage(n, D, b) = L` in [0, 1/2]; a symmetric channel is optimal for uniform data.
 
@@ -72,7 +72,7 @@ def parity_distortion(records: int, leakage: float, entropy: float) -> float:
 
 
 def parity_prior(records: int, entropy: float) -> FloatArray:
-    """(2, 2) joint law of (X_i, parity) under a worst prior of entropy b: they differ with probability e.
+    """Return the (2, 2) joint law of (X_i, parity) under a worst prior of entropy b.
 
     Args:
         records: n.
@@ -97,7 +97,9 @@ def _checked(records: int, error: float, entropy: float) -> tuple[int, float, fl
 
 
 def _noise(records: int, entropy: float) -> float:
-    """Probability e <= 1/2 of binary entropy `b - (n - 1) log 2` of the worst prior; 0 for one record."""
+    """Compute the probability e <= 1/2 of binary entropy `b - (n - 1) log 2` of the worst prior; 0 for one
+    record.
+    """
     wanted = entropy - (records - 1) * math.log(2)
     if wanted <= 0 or records == 1:
         return 0.0
@@ -105,14 +107,16 @@ def _noise(records: int, entropy: float) -> float:
 
 
 def _bias(missing: float) -> float:
-    """Distance d in [0, 1] at which `log 2 - h((1 - d) / 2)` equals `missing` nats; 0 where that is none."""
+    """Compute the distance d in [0, 1] at which `log 2 - h((1 - d) / 2)` is `missing` nats; 0 where that
+    is none.
+    """
     if missing <= 0:
         return 0.0
     return halved(lambda bias: _capacity(bias) >= missing, 0.0, 1.0, 0.0)
 
 
 def _capacity(bias: float) -> float:
-    """Capacity `log 2 - h((1 - d) / 2)` of a symmetric channel, in nats, by d = |bias| without cancellation.
+    """Compute the capacity `log 2 - h((1 - d) / 2)` of a symmetric channel, in nats, by d = |bias| exactly.
 
     It is `((1 + d) log(1 + d) + (1 - d) log(1 - d)) / 2`.
     """

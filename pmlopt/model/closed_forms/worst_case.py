@@ -14,7 +14,7 @@ from pmlopt.model.utility.orders import allowed_pairs
 
 
 def utility_safe_mechanism(order: ArrayLike, threshold: int) -> Mechanism:
-    """The utility-safe mechanism M*(h): uniform over each letter's outputs of rank h or more.
+    """Build the utility-safe mechanism M*(h): uniform over each letter's outputs of rank h or more.
 
     `P[x,y] = 1 / (M - h + 1)` where `u[x,y] >= h`, and 0 elsewhere (a letter with ties has as many equal
     entries as it has such outputs). Where there are no ties: of all mechanisms that never emit a rank below h
@@ -46,12 +46,12 @@ def utility_safe_mechanism(order: ArrayLike, threshold: int) -> Mechanism:
 
 
 def uniform_on(allowed: BoolArray) -> Mechanism:
-    """The mechanism that is uniform over each letter's allowed outputs."""
+    """Build the mechanism that is uniform over each letter's allowed outputs."""
     return Mechanism(allowed / allowed.sum(axis=1, keepdims=True))
 
 
 def utility_safe_level(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
-    """PML level of the utility-safe mechanism M*(h), in nats.
+    """Compute the PML level of the utility-safe mechanism M*(h), in nats.
 
     `-log min_y p({x: u[x,y] >= h})` over the outputs that occur.
 
@@ -76,7 +76,7 @@ def utility_safe_level(prior: PriorLike, order: ArrayLike, threshold: int) -> fl
 
 
 def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
-    """Lower bound on the PML level, in nats, of every mechanism that never emits a rank below h.
+    """Compute a lower bound on the PML level, in nats, of every mechanism that never emits a rank below h.
 
     Each letter x needs an output, and one that only letters of mass p(A) can emit leaks at least -log p(A):
     `max_x min_{y: u[x,y] >= h} -log p({x': u[x',y] >= h})`.
@@ -101,7 +101,9 @@ def support_bound(prior: PriorLike, order: ArrayLike, threshold: int) -> float:
 
 
 def _support_levels(prior: PriorLike, allowed: BoolArray, equal: bool = False) -> FloatArray:
-    """(M,) the least PML of each output: -log of the mass of the letters that may emit it, inf for none."""
+    """Compute (M,) the least PML of each output: -log of the mass of the letters that may emit it, inf for
+    none.
+    """
     p = as_prior(prior).pmf
     if len(p) != len(allowed):
         raise UtilityError(f"the order has {len(allowed)} rows for {len(p)} letters: give one for each")

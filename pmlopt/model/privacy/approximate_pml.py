@@ -77,7 +77,7 @@ class ApproximatePML(Requirement):
         return {"approximate_pml": approximate_pml_level(prior, mechanism, self.delta)}
 
     def _keep(self, prior: Prior) -> float:
-        """e^-epsilon, rounded down, for epsilon up to what any outcome can tell."""
+        """Return e^-epsilon, rounded down, for epsilon up to what any outcome can reveal."""
         return below(math.exp(-min(self.epsilon, prior.max_leakage)))
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
@@ -109,11 +109,12 @@ class ApproximatePML(Requirement):
         return self.proved(prior, gains, self.witness(prior, gains))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """The prices of the slack: (N,)."""
+        """Return the (N,) multipliers of the slack."""
         return {"prices": _prices(prior, gains, self)}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """From any multipliers m >= 0 of the slack constraints, with which columns are apart again.
+        """Return the bound from any multipliers m >= 0 of the slack constraints, which separate columns
+        again.
 
         `delta sum m + max_y max sum_x p g lam - m (lam - e^eps)^+` over columns lam of mean one.
 
@@ -137,7 +138,7 @@ _FULL = 1e-12
 
 
 def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
-    """(N,) the multipliers m >= 0 of the slack constraints with the least bound by `proved`.
+    """Find the (N,) multipliers m >= 0 of the slack constraints with the least dual bound.
 
     A column y is worth at most tau iff `g[x,y] - m[x] / p[x] <= c_y(tau)` for all letters x, where c_y(tau)
     is the largest c with `c + e^eps <p, (g - c)^+> <= tau`. So the least m is `p[x] max_y (g[x,y] -
@@ -154,7 +155,7 @@ def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatAr
     columns = np.arange(gains.shape[1])
 
     def at(tau: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The multipliers at one tau, the bound, and its slope."""
+        """Return the multipliers at one tau, the bound, and its slope."""
         above = np.minimum((levels > tau).sum(axis=0), rising.sum(axis=0) - 1)
         rate = 1 / (1 - up * mass[above, columns])
         over = gains - rate * (tau - up * worth[above, columns])

@@ -27,7 +27,7 @@ CHORDS, FEW_SECTIONS = 10, 25
 def lowest_point(
     value: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
-    """(M,) where functions that fall and then rise are least, and their values there, by golden sections."""
+    """Find where (M,) functions that fall and then rise are least, and their values there."""
     one, two = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
     at_one, at_two = value(one), value(two)
     for _ in range(sections):
@@ -41,13 +41,13 @@ def lowest_point(
 
 
 def centred(law: FloatArray, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Prices less their mean under a law, (N, M), and the mean, (M,)."""
+    """Return prices less their mean under a law, (N, M), and the mean, (M,)."""
     mean = (law * prices).sum(axis=0)
     return prices - mean, mean
 
 
 def costs(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float) -> FloatArray:
-    """(M,) `K |h| - c` of prices `h = max(c + e, 0)` in the norm of order beta under a law.
+    """Compute the (M,) costs `K |h| - c` of prices `h = max(c + e, 0)` in the norm of order beta under a law.
 
     As e has mean 0, `|h|^beta` is `c^beta` times the mean of one and terms that are at least 0: nothing is
     rounded in units of c, which may be far above e. That is the bound of a threshold `t = m - c` on gains
@@ -79,14 +79,14 @@ def costs(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, ro
 
 
 def net_prices(law: FloatArray, prices: FloatArray, tops: FloatArray, beta: float, room: float) -> FloatArray:
-    """(N, M) `h - K |h|` of prices `h = max(c + e, 0)`; arguments as in `costs`."""
+    """Compute the (N, M) net prices `h - K |h|` of `h = max(c + e, 0)`; arguments as in `compute_costs`."""
     return np.asarray(np.maximum(prices, -tops) - costs(law, prices, tops, beta, room))
 
 
 def best_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float, sections: int = SECTIONS
 ) -> tuple[FloatArray, FloatArray]:
-    """(M,) the tops c at which `costs`, which are convex in them, are least; and what they are there.
+    """Find the (M,) tops c at which `compute_costs` is least, in which it is convex; and the costs there.
 
     Arguments are as in `costs`, of whose prices the mean is 0.
     """
@@ -115,7 +115,7 @@ def best_tops(
 def with_best_tops(
     law: FloatArray, prices: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Prices less their mean, and the tops that are best for their differences."""
+    """Return prices less their mean, and the tops that are best for their differences."""
     own, _ = centred(law, prices)
     return own, best_tops(law, own, beta, room)[0]
 
@@ -123,7 +123,7 @@ def with_best_tops(
 def best_prices(
     p: FloatArray, gains: FloatArray, laws: FloatArray, beta: float, room: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Prices less their mean, and tops, under one law Q for each output that prove the least value s.
+    """Find prices less their mean, and tops, under one law Q for each output that prove the least value s.
 
     For a column v within the bound for Q, `<p (g - s), v>` is at most 0 where the support function of
     `p (g - s) / Q` under Q is; letters without mass in Q have at most s.
@@ -160,7 +160,7 @@ def best_prices(
 
 
 def prices_of(witness: Witness, shape: tuple[int, ...]) -> list[tuple[FloatArray, FloatArray]]:
-    """For each law numbers of outputs, (S, M), and what is added to all of an output, (M,): these are prices.
+    """Return the prices in a dual certificate: for each law (S, M) numbers of outputs, and (M,) offsets.
 
     Nothing is added where there is no array `tops`, and prices that are below 0 are 0.
     """

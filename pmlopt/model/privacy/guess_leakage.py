@@ -21,7 +21,7 @@ from pmlopt.solvers.structured.block_program import Block, largest_block
 
 @dataclass(frozen=True)
 class GuessLeakage(Requirement):
-    """The chance to be right within k guesses grows by at most `e^epsilon`, whatever comes out.
+    """A bound on guessing: the chance to be right within k guesses grows by at most `e^epsilon`.
 
     The sum of the k largest `p[x] P[x,y]` is at most `e^epsilon G q[y]`, with G the sum of the k largest p.
     That is the leakage of the gain function of all sets of k letters, of which there are N over k; here a
@@ -75,11 +75,11 @@ class GuessLeakage(Requirement):
         return {"guess_leakage": max(0.0, math.log(float(ratios.max()) / self._before(p)))}
 
     def _before(self, prior: Prior) -> float:
-        """The chance to be right before anything is released."""
+        """Return the chance to be right before anything is released."""
         return float(_largest(prior.pmf[:, None], self.guesses)[0])
 
     def _share(self, prior: Prior) -> float:
-        """The chance to be right that an outcome may leave, at most one."""
+        """Return the chance to be right that an outcome may leave, at most one."""
         return min(1.0, math.exp(min(self.epsilon, LARGEST_EXPONENT)) * self._before(prior))
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
@@ -123,7 +123,7 @@ class GuessLeakage(Requirement):
         return self.proved(prior, gains, self.witness(prior, gains))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """The prices of the bound: (M,), at which `proved` is least.
+        """Return the (M,) multipliers of the bound at which `dual_bound` is least.
 
         Posteriors in the order of the gains are mixtures of even laws on the first j letters. The first k
         have the share `min(1, k / j)` of such a law, and the mean of the first j gains is what it collects.
@@ -144,18 +144,22 @@ class GuessLeakage(Requirement):
         return {"prices": np.maximum(bridge, 0.0)}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """For any prices r >= 0, no column collects more than `max_j mean_j + r (share - share_j)`."""
+        """Return a bound from any multipliers r >= 0: no column collects more than `max_j mean_j + r
+        (share - share_j)`.
+        """
         prices = np.maximum(shaped(witness, "prices", (gains.shape[1],)), 0.0)
         means, shares = self._points(gains)
         return float((means + prices * (self._share(prior) - shares[:, None])).max())
 
     def _points(self, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(N, M) the mean of the j largest gains, and (N,) the share of k letters in an even law on j."""
+        """Compute the (N, M) mean of the j largest gains, and (N,) the share of k letters in a uniform law
+        on j.
+        """
         counts = np.arange(1, len(gains) + 1)
         means = np.cumsum(np.sort(gains, axis=0)[::-1], axis=0) / counts[:, None]
         return means, np.minimum(1.0, self.guesses / counts)
 
 
 def _largest(columns: Any, count: int) -> Any:
-    """(M,) the sum of the largest entries of each column, so many."""
+    """Sum (M,) the largest entries of each column, so many."""
     return np.sort(columns, axis=0)[::-1][:count].sum(axis=0)

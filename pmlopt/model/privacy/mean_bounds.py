@@ -54,7 +54,7 @@ from pmlopt.solvers.structured.block_program import Block, mean_block, peak_bloc
 
 
 class Side(Enum):
-    """What a bound compares, beside the least mean over a set of priors."""
+    """Which means a bound compares, except for the least mean over a set of priors."""
 
     LETTERS = "the largest entry of the column, or the least"
     MEAN = "its mean under the prior"
@@ -81,12 +81,12 @@ class Bound:
 
     @property
     def kind(self) -> tuple[Side, Side | None]:
-        """Which means it compares; None for the least one over a set of priors."""
+        """Return which means it compares; None for the least one over a set of priors."""
         return self.most, self.least if isinstance(self.least, Side) else None
 
     @property
     def keep(self) -> Any:
-        """The factor of the larger mean in constraints on a variable."""
+        """Return the factor of the larger mean in constraints on a variable."""
         return below(math.exp(-self.exponent)) if self.factors is None else self.factors[0]
 
     @property
@@ -108,7 +108,9 @@ class MeanBounds(Requirement):
     @property
     @abstractmethod
     def bounds(self) -> tuple[Bound, ...]:
-        """The bounds, at most one for each pair of means; several are between entries and the mean alone."""
+        """Return the bounds, at most one for each pair of means; several are between entries and the mean
+        only.
+        """
 
     @property
     def limits(self) -> dict[str, float]:
@@ -122,7 +124,8 @@ class MeanBounds(Requirement):
         return self if self.has_ratios else super().on_cells(cells)
 
     def under(self, prior: Prior) -> tuple[Bound, ...]:
-        """The bounds under a prior, with exponents that floats hold: past its largest leakage nothing binds.
+        """Return the bounds under a prior, with exponents that floats hold: past its largest leakage nothing
+        binds.
 
         Raises:
             PrivacyError: a set of priors is on other letters than the given one.
@@ -203,7 +206,7 @@ class MeanBounds(Requirement):
         return math.exp(one.exponent) * float((p @ np.maximum(gains, 0.0)).max())
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Over a set of priors the theta of each column, or weights of pairs; else nothing."""
+        """Return the multiplier of each column over a set of priors, or weights of pairs; else nothing."""
         for one in self.under(prior):
             if isinstance(one.least, PriorSet):
                 return {"theta": one.least.thetas(prior.pmf, gains, math.exp(-one.exponent))}
@@ -291,7 +294,7 @@ def declare_bounds(bounds: Sequence[Bound], mechanism: cp.Expression, law: cp.Va
 
 
 def _level(p: Prior, m: Mechanism, one: Bound) -> float:
-    """The least exponent at which a mechanism meets the bound, in nats."""
+    """Compute the least exponent at which a mechanism meets the bound, in nats."""
     if isinstance(one.least, PriorSet):
         return float(pointwise_capacity(one.least, m).max())
     if one.kind == TOTAL:
@@ -302,7 +305,8 @@ def _level(p: Prior, m: Mechanism, one: Bound) -> float:
 
 
 def _holds_always(one: Bound, weights: Any, power: Callable[[float], Any]) -> bool:
-    """Whether every mechanism meets the bound, past the largest leakage: a smaller factor says the same then.
+    """Return whether every mechanism meets the bound, past the largest leakage: a smaller factor means the
+    same then.
 
     700 nats are past that of every prior, for no letter has less than 1e-300.
     """
@@ -314,7 +318,9 @@ def _holds_always(one: Bound, weights: Any, power: Callable[[float], Any]) -> bo
 
 
 def _excess(one: Bound, mean: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
-    """The violations of one bound; `mean` is the sum of the weights, and the weighted sums of the columns."""
+    """Compute the violations of one bound; `mean` is the sum of the weights, and the weighted sums of the
+    columns.
+    """
     factor = power(min(one.exponent, LARGEST_EXPONENT))
     if isinstance(one.least, PriorSet):
         least, total = one.least.least_sum(matrix)
@@ -356,7 +362,9 @@ class LetterBudgets(RatioRequirement):
         return "pml_above_budget"
 
     def on_cells(self, cells: Cells) -> RatioRequirement:
-        """With a budget for each orbit of letters, or for each letter where letters are listed."""
+        """Return the requirement with a budget for each orbit of letters, or for each letter where they
+        are listed.
+        """
         if len(self.epsilon) == len(cells.orbits):
             return LetterBudgets([self.epsilon[orbit] for orbit in cells.letters.tolist()])
         if cells.classes is None:
@@ -434,7 +442,7 @@ class PML(MeanBounds):
         about: Secret | None = None,
         known: Known | Sequence[int] | None = None,
     ) -> Any:
-        """The requirement of the form that is asked for: a `PML` where it is one epsilon, about the data."""
+        """Return the requirement in the form that fits: a `PML` where it is one epsilon, about the data."""
         if hasattr(epsilon, "is_dcp"):
             raise PrivacyError(
                 f"epsilon is {epsilon!r:.60}, of cvxpy: give a number, or take "
@@ -477,7 +485,7 @@ class PML(MeanBounds):
         over: PriorSet | JointLaws | None = None,
         about: Secret | None = None,
     ) -> Requirement:
-        """In any of its forms, as a file has it."""
+        """Build PML in any of its forms from the fields of a file."""
         return cls(epsilon, over, about)
 
     def on_cells(self, cells: Cells) -> PML:
@@ -488,7 +496,7 @@ class PML(MeanBounds):
         return (Bound("pml", Side.LETTERS, Side.MEAN if self.over is None else self.over, self.epsilon),)
 
     def priors(self, prior: Prior) -> PriorSet | None:
-        """The set of priors for which the bound must hold; None where it is the given prior alone.
+        """Return the set of priors for which the bound must hold; None where it is the given prior only.
 
         Raises:
             PrivacyError: they are on other letters than the given one.

@@ -30,7 +30,7 @@ Distance = str | Numbers | Labelled | Callable[[Any, Any], float] | Mapping[tupl
 
 
 def absolute_difference(x: Any, y: Any) -> float:
-    """The distance |x - y| of labels that are numbers.
+    """Return the distance |x - y| of labels that are numbers.
 
     Raises:
         PrivacyError: they have no difference.
@@ -47,7 +47,7 @@ def absolute_difference(x: Any, y: Any) -> float:
 
 
 def discrete_distance(x: Any, y: Any) -> float:
-    """One for different labels, with which metric privacy is local DP."""
+    """Return one for different labels, with which metric privacy is local DP, and else zero."""
     return float(x != y)
 
 
@@ -123,11 +123,11 @@ class MetricPrivacy(RatioRequirement):
     def from_fields(
         cls, epsilon: float, distance: Annotated[FloatArray, Shape("letters", "letters"), INFINITE]
     ) -> MetricPrivacy:
-        """As a file has it: by the distances of the letters."""
+        """Build the requirement from the fields of a file: by the distances of the letters."""
         return cls(epsilon, distance)
 
     def for_prior(self, prior: Prior) -> MetricPrivacy:
-        """The same with the (N, N) distances of the prior's letters.
+        """Return the same with the (N, N) distances of the prior's letters.
 
         Raises:
             PrivacyError: the distances are of other letters.
@@ -169,24 +169,26 @@ class MetricPrivacy(RatioRequirement):
 
     @property
     def _lengths(self) -> FloatArray:
-        """(N, N) the distances as they were given, once they are those of letters."""
+        """Return the (N, N) distances as they were given, once they are those of letters."""
         if not isinstance(self.distance, np.ndarray):
             raise PrivacyError("the distances are of labels: take `for_prior(prior)` first")
         return self.distance
 
     @cached_property
     def ways(self) -> FloatArray:
-        """(N, N) the lengths of the shortest ways between letters, up to rounding; infinite without a way."""
+        """Return the (N, N) lengths of the shortest paths between letters, up to rounding; infinite
+        without a path.
+        """
         return shortest_ways(self._lengths)
 
     @cached_property
     def _required(self) -> IntArray:
-        """(K, 2) the pairs of letters x > x' with a finite distance."""
+        """Return the (K, 2) pairs of letters x > x' with a finite distance."""
         return np.argwhere(np.tril(np.isfinite(self._lengths), -1))
 
     @cached_property
     def _kept(self) -> IntArray:
-        """(K, 2) those that enter the program: the others follow from them."""
+        """Return the (K, 2) pairs that enter the program: the others follow from them."""
         x, y = self._required.T
         return np.asarray(self._required[_not_implied(self._lengths, self.ways)[x, y]])
 
@@ -195,7 +197,7 @@ class MetricPrivacy(RatioRequirement):
 
 
 def _checked(distance: Any) -> FloatArray:
-    """(N, N) distances that can be meant."""
+    """Check (N, N) distances, and return them."""
     try:
         far = np.isposinf(np.asarray(distance, dtype=float))
     except (TypeError, ValueError, OverflowError):
@@ -226,7 +228,7 @@ def _checked(distance: Any) -> FloatArray:
 
 
 def _of_graph(lengths: Mapping[tuple[Label, Label], float], labels: tuple[Label, ...]) -> FloatArray:
-    """(N, N) the lengths of the edges, infinite elsewhere."""
+    """Return the (N, N) lengths of the edges, infinite elsewhere."""
     places = {label: place for place, label in enumerate(labels)}
     distance = np.full((len(labels), len(labels)), np.inf)
     np.fill_diagonal(distance, 0.0)
@@ -256,7 +258,7 @@ def shortest_ways(lengths: FloatArray) -> FloatArray:
 
 
 def _not_implied(distance: FloatArray, ways: FloatArray) -> BoolArray:
-    """(N, N) which pairs have a distance that no way over other letters, of shorter edges alone, has too.
+    """Return (N, N) which pairs have a distance that no path of shorter edges over other letters has too.
 
     That the edges are shorter than the distance itself keeps two pairs from implying one another.
     """

@@ -83,7 +83,7 @@ class OfOrder(Requirement):
 
     @property
     def beta(self) -> float:
-        """The order of the dual norm: `1 / alpha + 1 / beta = 1`."""
+        """Return the order of the dual norm: `1 / alpha + 1 / beta = 1`."""
         return self.alpha / (self.alpha - 1)
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
@@ -93,36 +93,38 @@ class OfOrder(Requirement):
         return self.proved(prior, gains, self.witness(prior, gains))
 
     def views(self, weights: Any) -> list[View]:
-        """What the bound is on, as laws and mechanisms: the data themselves, or each law of a secret."""
+        """Return what the bound is on, as laws and mechanisms: the data themselves, or each law of a
+        secret.
+        """
         return [(weights, None, weights.sum())]
 
     def largest_norm(self, law: FloatArray) -> float:
-        """`e^((alpha - 1) epsilon / alpha)`, for epsilon up to what can be told at all."""
+        """Return `e^((alpha - 1) epsilon / alpha)`, for epsilon up to the largest possible leakage."""
         return math.exp(self.log_largest_norm(law))
 
     def log_largest_norm(self, law: FloatArray) -> float:
-        """The logarithm of `largest_norm`, which has digits of its own next to 0."""
+        """Return the logarithm of `max_norm`, which has digits of its own next to 0."""
         return min(self.epsilon, self._most_told(law)) / self.beta
 
     @property
     def _may_be_far(self) -> bool:
-        """Whether the best prices may be far above their differences."""
+        """Return whether the best prices may be far above their differences."""
         return self.epsilon < FAR_LEVEL or self.beta > FAR_ORDER
 
     @property
     def is_near_one(self) -> bool:
-        """Whether it is declared as one of order 1, which it is but for a share of alpha - 1."""
+        """Return whether it is declared as one of order 1, which it is up to a term of size alpha - 1."""
         return self.alpha - 1 < LEAST_ABOVE_ONE
 
     def _most_divergence(self, law: FloatArray) -> float:
-        """Epsilon, for epsilon up to what can be told at all, a little less."""
+        """Return epsilon, for epsilon up to the largest possible leakage, a little less."""
         return min(self.epsilon, self._most_told(law)) / (1 + MARGIN)
 
     def _most_told(self, law: FloatArray) -> float:
         return -math.log(law.min())
 
     def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
-        """Whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
+        """Return whether no mechanism exceeds it: a divergence is at most the logarithm of 1 / min p."""
         return self.epsilon > LARGEST_EXPONENT or bool(power(self.epsilon) * weights.min() >= total)
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
@@ -140,20 +142,20 @@ class OfOrder(Requirement):
 
     @abstractmethod
     def _float_excess(self, p: FloatArray, matrix: FloatArray) -> Any:
-        """The violations in the units of the matrix, over `(alpha - 1) / alpha`."""
+        """Compute the violations in the units of the matrix, over `(alpha - 1) / alpha`."""
 
     @abstractmethod
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
-        """The violations in fractions, or from decimals of the context."""
+        """Compute the violations in fractions, or from decimals of the context."""
 
     def _above(self, log_norm: Decimal) -> Decimal:
-        """The level of a norm less epsilon, in units of alpha - 1, rounded up."""
+        """Compute the level of a norm less epsilon, in units of alpha - 1, rounded up."""
         alpha = Decimal(self.alpha)
         return alpha * log_norm - (alpha - 1) * Decimal(self.epsilon) + LAST_DIGITS
 
 
 def seen(given: Any, matrix: Any) -> Any:
-    """(S, M) the mechanism from the letters of a view to the outputs."""
+    """Return the (S, M) mechanism from the letters of a view to the outputs."""
     if given is None:
         return matrix
     if given.ndim == 1 and isinstance(matrix, np.ndarray):
@@ -162,7 +164,9 @@ def seen(given: Any, matrix: Any) -> Any:
 
 
 def over_one(level: Any, epsilon: float, beta: float) -> Any:
-    """By how much the norm at a level exceeds the one at epsilon, times beta: `beta (e^(level/beta) - K)`."""
+    """Compute by how much the norm at a level exceeds the one at epsilon, times beta: `beta
+    (e^(level/beta) - K)`.
+    """
     with np.errstate(over="ignore"):
         return np.minimum(beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), LARGEST)
 
@@ -172,19 +176,19 @@ LARGEST = 1e300
 
 
 def over_tops(matrix: Any) -> tuple[Any, FloatArray]:
-    """(M,) the largest entries, and in floats the columns over them; ones where there is none."""
+    """Return the (M,) largest entries, and in floats the columns over them; ones where there is none."""
     tops = matrix.max(axis=0)
     return tops, np.asarray(matrix / np.where(tops > 0, tops, 1), dtype=np.float64) + (tops == 0)
 
 
 def decimals(numbers: Iterable[Any], total: Any = 1) -> list[Decimal]:
-    """Whole numbers, fractions or floats as decimals, over a whole number."""
+    """Return integers, fractions or floats as decimals, over an integer."""
     found = (Fraction(number) / int(total) for number in numbers)
     return [Decimal(one.numerator) / one.denominator for one in found]
 
 
 def log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float) -> Decimal:
-    """The logarithm of `(sum_x mass[x] v[x]^alpha)^(1/alpha)`, of entries that are not all zero."""
+    """Compute the logarithm of `(sum_x mass[x] v[x]^alpha)^(1/alpha)`, of entries that are not all zero."""
     order, pairs = (
         Decimal(alpha),
         [(mass, entry) for mass, entry in zip(masses, entries, strict=True) if entry],
@@ -195,7 +199,7 @@ def log_norm(masses: Iterable[Decimal], entries: Iterable[Decimal], alpha: float
 
 
 def declared_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Expression:
-    """(M,) `(sum_x p[x] v[x]^order)^(1/order)` of the columns of a cvxpy expression."""
+    """Return (M,) `(sum_x p[x] v[x]^order)^(1/order)` of the columns of a cvxpy expression."""
     weighted = cp.multiply((p ** (1 / order))[:, None], columns)
     if order == 2:
         return cp.norm(weighted, 2, axis=0)
@@ -203,7 +207,9 @@ def declared_norms(p: FloatArray, columns: cp.Expression, order: float) -> cp.Ex
 
 
 def declared_divergences(p: FloatArray, columns: cp.Expression, means: cp.Expression) -> cp.Expression:
-    """(M,) `sum_x p[x] v[x] log(v[x] / q)` of the columns of a cvxpy expression with the means q, (M,)."""
+    """Return (M,) `sum_x p[x] v[x] log(v[x] / q)` of the columns of a cvxpy expression with the means q,
+    (M,).
+    """
     spread = cp.reshape(means, (1, columns.shape[1]), order="F")
     return p @ cp.rel_entr(columns, np.ones((len(p), 1)) @ spread)
 
@@ -277,8 +283,8 @@ class SibsonLeakage(OfOrder):
         return self._above((total / int(matrix[0].sum())).ln())
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        """`<p g, P> <= t + K max_y (sum_x p[x] max(g[x,y] - t, 0)^beta)^(1/beta)` for any threshold t, by
-        Hoelder's inequality.
+        """Compute `min_t t + K max_y (sum_x p[x] max(g[x,y] - t, 0)^beta)^(1/beta)`, a bound by Hoelder's
+        inequality.
 
         Here `1 / alpha + 1 / beta = 1`, and K is what the norms of the columns may add up to.
         """
@@ -374,7 +380,9 @@ class MaximalAlphaLeakage(OfOrder):
         return {"centre": centre[None, :], "moments": ratios**self.alpha * centre}
 
     def _mass(self, prior: Prior) -> float:
-        """`e^epsilon`, the mass of the law t in constraints, so that moments add up to one at any order."""
+        """Return `e^epsilon`, the mass of the law t in constraints, so that moments add up to one at any
+        order.
+        """
         return 1 / below(math.exp(-min(self.epsilon, self._most_told(prior.pmf))))
 
     def _is_free(self, weights: Any, total: Any, power: Callable[[float], Any]) -> bool:
@@ -399,15 +407,15 @@ class MaximalAlphaLeakage(OfOrder):
         return self._above(max(log_norm(masses, row, self.alpha) for row in rows))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """The law of the output at which the rows may collect most: (M,)."""
+        """Return the (M,) law of the output at which the rows may collect most."""
         support = self._support(prior, gains)
         if support is None:
             return {"centre": np.full(gains.shape[1], 1 / gains.shape[1])}
         return {"centre": largest_over_laws(support, gains.shape[1], NEAR)[0]}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """Around a law t, row x collects at most `K (sum_y t[y] max(g[x,y], 0)^beta)^(1/beta)`, by Hoelder's
-        inequality.
+        """Compute the bound around a law t: row x collects at most `K (sum_y t[y] max(g[x,y],
+        0)^beta)^(1/beta)`.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm of a row within epsilon. The mean over x is
         concave in t, so that its value and slopes at any t bound it everywhere.
@@ -421,7 +429,9 @@ class MaximalAlphaLeakage(OfOrder):
         return float(scale * (value + slopes.max() - law @ slopes))
 
     def _support(self, prior: Prior, gains: FloatArray) -> Any:
-        """What rows around a law of the output collect, as a share of the mean of the largest gains."""
+        """Return what rows around a law of the output collect, as a fraction of the mean of the largest
+        gains.
+        """
         top = np.maximum(gains, 0.0).max(axis=1)
         some = top > 0
         if not some.any():

@@ -40,23 +40,27 @@ class RatioRequirement(Requirement):
 
     @abstractmethod
     def ratios(self, weights: Any) -> Ratios:
-        """The pairs, for a prior proportional to (N,) weights: floats, or whole numbers as objects."""
+        """Return the pairs, for a prior proportional to (N,) weights: floats, or integers as objects."""
 
     def required(self, weights: Any) -> Ratios:
         return self.ratios(weights)
 
     @property
     def limit(self) -> str:
-        """The name of its limit."""
+        """Return the name of its limit."""
         return self.name.replace("-", "_")
 
     @property
     def limits(self) -> dict[str, float]:
-        """Its epsilon; where there is one for each pair, by how much a ratio may be above its own: 0."""
+        """Return its epsilon; where there is one for each pair, by how much a ratio may be above its own:
+        0.
+        """
         return {self.limit: self.epsilon if np.ndim(self.epsilon) == 0 else 0.0}
 
     def measured(self, log_ratios: FloatArray, ratios: Ratios) -> dict[str, float]:
-        """The levels from the (K, 1) largest logarithms of the ratios, under the same names as `limits`."""
+        """Return the levels from the (K, 1) largest logarithms of the ratios, under the same names as
+        `limits`.
+        """
         above = log_ratios if np.ndim(self.epsilon) == 0 else log_ratios - np.array(self.epsilon)[:, None]
         return {self.limit: float(above.max())}
 
@@ -74,7 +78,7 @@ class RatioRequirement(Requirement):
         return own.measured(ratios.largest_log_ratios(m.matrix[:, m.support]), ratios)
 
     def some_columns(self, prior: Prior) -> FloatArray:
-        """Constants of which one entry is raised, or lowered, as far as can be.
+        """Return constants of which one entry is raised, or lowered, as far as possible.
 
         Every pair allows a constant, `E 1 <= 0` for its excesses E, and `E (1 + t e_x) <= 0` up to some t.
         """
@@ -124,7 +128,7 @@ class RatiosOnCells(RatioRequirement):
         return self._on_values(self.whole.required, weights)
 
     def _on_values(self, pairs: Callable[[Any], Ratios], weights: Any) -> Ratios:
-        """The pairs of the letters one by one as pairs of the values on the cells."""
+        """Return the pairs of the letters one by one as pairs of the values on the cells."""
         assert self.cells.listed is not None
         exact = weights.dtype == object
         own = pairs(np.array(self.cells.listed.weights, dtype=object) if exact else self.cells.listed.pmf)
@@ -218,7 +222,7 @@ class RatioBound(RatioRequirement):
 
     @property
     def size(self) -> int:
-        """N, the number of letters."""
+        """Return N, the number of letters."""
         return int(self.numerators.shape[1])
 
     @property

@@ -86,12 +86,12 @@ class Ratios:
 
     @property
     def count(self) -> int:
-        """The number of bases that `extreme` looks at, for K pairs on N letters."""
+        """Return the number of bases that `extreme_columns` looks at, for K pairs on N letters."""
         k, n = len(self.exponents), self.size
         return sum(math.comb(n, t + 1) * math.comb(k, t) for t in range(min(k, n - 1) + 1))
 
     def log_ratios(self, matrix: FloatArray) -> FloatArray:
-        """(K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
+        """Compute (K, M) `log(<num_k, v> / <den_k, v>)` of each column; -inf where the numerator is 0."""
         single = self._single
         found = np.empty((len(self.exponents), matrix.shape[1]))
         found[single] = log_entry_ratios(matrix[self.above[single]], matrix[self.below[single]])
@@ -101,7 +101,7 @@ class Ratios:
         return found
 
     def largest_log_ratios(self, matrix: FloatArray) -> FloatArray:
-        """(K, 1) the largest of `log_ratios` over the columns, a few pairs at a time."""
+        """Compute the (K, 1) largest of `log_ratios` over the columns, a few pairs at a time."""
         found = [part._largest_of_part(matrix) for part in self._parts(matrix)]
         return np.vstack([np.zeros((0, 1)), *found])
 
@@ -111,7 +111,8 @@ class Ratios:
         return np.asarray(self.log_ratios(matrix).max(axis=1, keepdims=True))
 
     def excess(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """(M,) the largest violation of a column, each pair in its own unit; at most 0 where all hold.
+        """Compute the (M,) largest violation of a column, each pair in its own unit; at most 0 where all
+        hold.
 
         In floats the unit is what a constant column leaves: in a pair of 50 nats that is e^48 times as much
         as in one of 2, and the share of a constant that mends one would be taken for that of the other.
@@ -136,18 +137,18 @@ class Ratios:
         return np.asarray((self._over(matrix) / self._units).max(axis=0))
 
     def _over(self, matrix: FloatArray) -> FloatArray:
-        """(K, M) the numerators less e^exponent times the denominators."""
+        """Compute the (K, M) numerators less e^exponent times the denominators."""
         sides = np.vstack([matrix, self._floats @ matrix]) if len(self._floats) else matrix
         return np.asarray(sides[self.above] - np.exp(self.exponents)[:, None] * sides[self.below])
 
     @cached_property
     def _units(self) -> FloatArray:
-        """(K, 1) what a constant column leaves of each pair; 1 where that is nothing."""
+        """Return (K, 1) what a constant column leaves of each pair; 1 where that is nothing."""
         room = -self._over(np.ones((self.size, 1)))
         return np.where(room > 0, room, 1.0)
 
     def _exact_excess(self, matrix: Any, near: FloatArray, power: Callable[[float], Any]) -> Any:
-        """Return the excess for pairs of letters in exact arithmetic, 0 where they all hold by far.
+        """Compute the same in exact arithmetic; pairs of letters with much slack count as if they were tight.
 
         Args:
             matrix: (N, M) whole numbers.
@@ -165,7 +166,9 @@ class Ratios:
         return found
 
     def _exact_violations(self, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """(K, M) the numerators less e^exponent times the denominators, each pair times a positive number."""
+        """Compute the (K, M) numerators less e^exponent times the denominators, each pair times a positive
+        number.
+        """
         sides = np.vstack([matrix, self.rows @ matrix])
         scales = np.append(np.ones(self.size, dtype=object), np.asarray(self.scales).astype(object))
         factors = [Fraction(power(exponent)) for exponent in self.exponents.tolist()]
@@ -179,11 +182,11 @@ class Ratios:
 
     @cached_property
     def _single(self) -> BoolArray:
-        """(K,) the pairs of which both sides are letters."""
+        """Return (K,) the pairs of which both sides are letters."""
         return np.maximum(self.above, self.below) < self.size
 
     def _parts(self, matrix: Any) -> Iterator[Ratios]:
-        """The same pairs, so many at a time that their values on a matrix take little memory."""
+        """Yield the same pairs, so many at a time that their values on a matrix take little memory."""
         count = len(self.exponents)
         step = max(1, _MOST_ENTRIES // max(1, matrix.shape[1]))
         if count <= step:
@@ -195,20 +198,20 @@ class Ratios:
 
     @cached_property
     def differences(self) -> tuple[Any, Any]:
-        """(K, N) the numerators and the denominators, sparse."""
+        """Return the (K, N) numerators and denominators, sparse."""
         every = sparse.vstack([sparse.eye_array(self.size), sparse.csr_array(self._floats)], format="csr")
         return every[self.above], every[self.below]
 
     @cached_property
     def excesses(self) -> tuple[Any, Any]:
-        """(K, N) the numerators less e^exponent times the denominators, and plus that, sparse."""
+        """Return the (K, N) numerators less e^exponent times the denominators, and plus that, sparse."""
         above, below = self.differences
         factors = sparse.diags_array(np.exp(self.exponents))
         return (above - factors @ below).tocsr(), (above + factors @ below).tocsr()
 
     @property
     def room(self) -> float:
-        """By how much, in nats, a constant column is within every pair; inf where there is none."""
+        """Return by how much, in nats, a constant column is within every pair; inf where there is none."""
         above, below = (side.sum(axis=1) for side in self.differences)
         with np.errstate(divide="ignore"):
             return float((self.exponents + np.log(below) - np.log(above)).min(initial=np.inf))
@@ -216,7 +219,8 @@ class Ratios:
     def declare(
         self, mechanism: cp.Variable, factor: Callable[[FloatArray], FloatArray]
     ) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
-        """The pairs on a cvxpy variable: constraints, and the variable of the products, if there are any.
+        """Return the pairs on a cvxpy variable: constraints, and the variable of the products, if there are
+        any.
 
         Args:
             mechanism: (N, M).
@@ -233,7 +237,7 @@ class Ratios:
         return {**constraints, "pairs": self.system(factor) @ sides <= 0}, variables
 
     def system(self, factor: Callable[[FloatArray], FloatArray]) -> sparse.csr_array:
-        """(K, N + R) the pairs as rows, at most zero: of a column's entries, and of its products."""
+        """Return the (K, N + R) pairs as rows, at most zero: of a column's entries, and of its products."""
         k, every = len(self.exponents), self.size + len(self._floats)
         keep = factor(np.exp(-self.exponents))
         places = np.arange(k)
@@ -241,18 +245,20 @@ class Ratios:
         return above - sparse.csr_array((np.ones(k), (places, self.below)), (k, every))
 
     def products(self, matrix: FloatArray) -> FloatArray:
-        """(R, M) the products of the rows, over their scales."""
+        """Compute the (R, M) products of the rows, over their scales."""
         return np.asarray(self._floats @ matrix)
 
     def support(self, p: FloatArray, gains: FloatArray) -> float:
-        """An upper bound on `<p g, v>` over the columns with `<p, v> = 1`, and over columns g; sharp.
+        """Compute an upper bound on `<p g, v>` over the columns with `<p, v> = 1`, and over columns g; it is
+        tight.
 
         From any w >= 0: `max_x [g[x] + sum_k w[k] (e^eps_k den_k[x] - num_k[x]) / p[x]]`.
         """
         return self.bounded(p, gains, self.weights(p, gains))
 
     def weights(self, p: FloatArray, gains: FloatArray, beside: LinearRows | None = None) -> FloatArray:
-        """(K, M) weights w of the pairs for `bounded`: multipliers of a linear program for each column g.
+        """Find (K, M) weights of the pairs for `bound_gains`: multipliers of a linear program for each column
+        g.
 
         Those of the last gains are kept: a bound, and the witness that proves it, ask for the same.
 
@@ -277,7 +283,7 @@ class Ratios:
         return found
 
     def prices(self, p: FloatArray, gains: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """Multipliers rho (N,) of the rows and weights (K, M) of the pairs, from one linear program.
+        """Find multipliers rho (N,) of the rows and weights (K, M) of the pairs, from one linear program.
 
         The rho are those of `prices_of_rows`: a rare letter then counts by its probability, where multipliers
         that a solver found for its row are off by its tolerance over that.
@@ -297,18 +303,20 @@ class Ratios:
         return self.prices_of_rows(p, gains, weights), weights
 
     def prices_of_rows(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
-        """(N,) the least multipliers rho of the rows for which `bounded` of `g - rho` leaves nothing."""
+        """Find the (N,) least multipliers rho of the rows for which `bound_gains` of `g - rho` leaves
+        nothing.
+        """
         rho = np.zeros(self.size)
         for _ in range(2):  # the second time with what rounding may take off beside rho
             rho = rho + self.left(p, gains - rho[:, None], weights).max(axis=1)
         return rho
 
     def bounded(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> float:
-        """What any (K, M) weights prove that no column collects, with what rounding may have taken off."""
+        """Return what any (K, M) weights prove that no column collects, with a margin for rounding."""
         return float(self.left(p, gains, weights).max())
 
     def left(self, p: FloatArray, gains: FloatArray, weights: FloatArray) -> FloatArray:
-        """(N, M) what the weights leave of the gains, with what rounding may have taken off."""
+        """Return (N, M) what the weights leave of the gains, with a margin for rounding."""
         if not len(self.exponents):
             return gains
         if not (weights > 0).any():
@@ -322,14 +330,16 @@ class Ratios:
 
     @cached_property
     def _told(self) -> tuple[BoolArray, FloatArray, Any]:
-        """(K,) the pairs with two sides that differ, the largest coefficient of each, and they over it."""
+        """Return the (K,) pairs with two sides that differ, the largest coefficient of each, and they over
+        it.
+        """
         pairs, sizes = self.excesses
         unit = abs(pairs).max(axis=1).toarray().ravel()
         told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()
         return told, unit[told], sparse.diags_array(1 / unit[told]) @ pairs[told]
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
-        """(N, K) all extreme columns of mean one under p; None where there are too many bases to try.
+        """Return all (N, K) extreme columns of mean one under p; None where there are too many bases to try.
 
         A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
         is zero. Up to a factor its entries are the minors of the t by t + 1 system with alternating signs.
@@ -349,7 +359,7 @@ class Ratios:
 
     @cached_property
     def _floats(self) -> FloatArray:
-        """(R, N) the rows over their scales, as floats."""
+        """Return the (R, N) rows over their scales, as floats."""
         shares = self.rows / self.scales[:, None]  # of whole numbers rounded to the nearest, as of floats
         return np.asarray(shares, dtype=float).reshape(-1, self.size)
 
@@ -357,7 +367,7 @@ class Ratios:
 def ratios_of(
     numerators: Sequence[tuple[Any, Any]], denominators: Sequence[tuple[Any, Any]], exponents: Sequence[float]
 ) -> Ratios:
-    """The ratio bounds of K pairs of rows, each with its scale; equal rows are shared, letters recognised.
+    """Return the ratio bounds of K pairs of rows with scales; equal rows are shared, letters recognised.
 
     Args:
         numerators: K pairs (row, scale): (N,) non-negative numbers, to be divided by the scale.
@@ -400,7 +410,7 @@ def ratios_of(
 
 
 def together(several: Sequence[Ratios | None]) -> Ratios:
-    """All pairs of several lists on the same letters; None is no list."""
+    """Return all pairs of several lists on the same letters; None is no list."""
     lists = [one for one in several if one is not None]
     size, starts = lists[0].size, np.cumsum([0, *(len(one.rows) for one in lists)])
     above, below = (
@@ -417,7 +427,7 @@ def together(several: Sequence[Ratios | None]) -> Ratios:
 
 
 def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> Ratios:
-    """Each entry beside the mean of the column: `v[x] <= e^(exponent_x) <p, v>`, or the other way round.
+    """Return pairs of each entry and the mean of the column, `v[x] <= e^(exponent_x) <p, v>`, or reversed.
 
     Args:
         weights: (N,) proportional to p.
@@ -432,7 +442,7 @@ def mean_ratios(weights: Any, exponents: FloatArray, reverse: bool = False) -> R
 
 
 def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratios:
-    """Pairs of letters: `v[x] <= e^exponent v[x']`.
+    """Return pairs of letters: `v[x] <= e^exponent v[x']`.
 
     Args:
         weights: (N,) of the kind of numbers that is wanted.
@@ -451,7 +461,8 @@ MOST_ROWS = 16
 
 
 def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[FloatArray], FloatArray]) -> Block | None:
-    """The pairs as a row each, `<den_k - e^(-eps_k) num_k, v> >= 0`, in a column that has one scalar u.
+    """Return the pairs as a row each, `<den_k - e^(-eps_k) num_k, v> >= 0`, in a column that has one scalar
+    u.
 
     The scalar is at most the mean, and `v <= e^eps u` with the largest exponent of the letters where each is
     bounded by the mean, as under PML; else with twice 1 / min p, which every column satisfies.
@@ -484,7 +495,7 @@ def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[FloatArray], Float
 
 
 def _by_the_mean(ratios: Ratios, p: FloatArray) -> IntArray:
-    """The pairs of a letter and the mean, if every letter is in one; else none."""
+    """Return the pairs of a letter and the mean, if every letter is in one; else none."""
     rows = ratios.products(np.eye(ratios.size))
     means = np.flatnonzero((np.abs(rows - p) <= 1e-12 * p).all(axis=1))
     found = np.flatnonzero((ratios.above < ratios.size) & np.isin(ratios.below, ratios.size + means))
@@ -492,7 +503,7 @@ def _by_the_mean(ratios: Ratios, p: FloatArray) -> IntArray:
 
 
 def _basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters: IntArray) -> FloatArray:
-    """(N, K') the columns of bases that are non-negative and within every pair.
+    """Compute the (N, K') columns of bases that are non-negative and within every pair.
 
     Args:
         pairs: (K, N) numerators less e^eps times denominators.
@@ -521,20 +532,21 @@ def _basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters
 
 
 def _subsets(size: int, count: int) -> IntArray:
-    """(K, count) the subsets of this many of `size` things."""
+    """List the (K, count) subsets of this many of `size` things."""
     number = math.comb(size, count)
     flat = np.fromiter(chain.from_iterable(combinations(range(size), count)), dtype=int, count=number * count)
     return flat.reshape(number, count)
 
 
 def _chunks(items: IntArray, most: int) -> Iterator[IntArray]:
-    """The items, so many at a time."""
+    """Yield the items, so many at a time."""
     for first in range(0, len(items), most):
         yield items[first : first + most]
 
 
 def _joint_multipliers(pairs: Any, p: FloatArray, gains: FloatArray) -> FloatArray | None:
-    """(K, M) multipliers of the pairs in `max sum_xy p[x] g[x,y] P[x,y]` over all columns and rows at once.
+    """Find (K, M) multipliers of the pairs in `max sum_xy p[x] g[x,y] P[x,y]` over all columns and rows at
+    once.
 
     `pairs P <= 0`, `sum_y P[x,y] = 1`, `P >= 0`. Next to rare letters these are sharper than multipliers of
     single columns: what HiGHS leaves of a letter counts by its probability there.

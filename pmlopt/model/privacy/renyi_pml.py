@@ -75,11 +75,11 @@ class EachOutcome(OfOrder):
         return {next(iter(self.limits)): float(np.max(found, initial=0.0))}
 
     def _levels(self, law: FloatArray, columns: FloatArray) -> FloatArray:
-        """(M,) the levels of columns that are not zero, under the law of a view."""
+        """Compute the (M,) levels of columns that are not zero, under the law of a view."""
         return order_levels(law, columns, self.alpha)
 
     def _tells(self, matrix: Any) -> Any:
-        """(M,) whether a column may break the bound: a constant tells nothing."""
+        """Return (M,) whether a column may violate the bound: a constant reveals nothing."""
         return (matrix != matrix[0]).any(axis=0)
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
@@ -119,14 +119,14 @@ class EachOutcome(OfOrder):
         return np.array(found, dtype=object)
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """(M,) thresholds t with the least bound of `proved`, which is convex in t."""
+        """Return the (M,) thresholds t with the least `dual_bound`, which is convex in t."""
         law, room = self._law(prior)
         own, mean = centred(law, gains)
         return {"thresholds": mean - best_tops(law, own, self.beta, room)[0]}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """For any threshold t, `<p g, lam> <= t + K (sum p max(g - t, 0)^beta)^(1/beta)`, by Hoelder's
-        inequality; with lifts the p in the norm is the law before them.
+        """Compute `t + K (sum p max(g - t, 0)^beta)^(1/beta)` for any threshold t, a bound by Hoelder's
+        inequality.
 
         Here `1 / alpha + 1 / beta = 1`, and K is the largest norm `(sum p lam^alpha)^(1/alpha)` within
         epsilon.
@@ -139,13 +139,15 @@ class EachOutcome(OfOrder):
         return np.asarray(mean + costs(law, own, mean - thresholds, self.beta, room))
 
     def _law(self, prior: Prior) -> tuple[FloatArray, float]:
-        """(N, 1) the law in the norm, over its sum, and the logarithm of the largest norm under that."""
+        """Return the (N, 1) law in the norm, over its sum, and the logarithm of the largest norm under
+        that.
+        """
         law, _, total = self.views(prior.pmf)[0]
         room = self.log_largest_norm(law / total) + self._log_mass(prior) / self.beta
         return (law / law.sum())[:, None], room
 
     def _log_mass(self, prior: Prior) -> float:
-        """The logarithm of the sum of the law, rounded up."""
+        """Return the logarithm of the sum of the law, rounded up."""
         return 0.0
 
 
@@ -197,7 +199,7 @@ class RenyiPML(EachOutcome):
         over: PriorSet | None = None,
         about: Secret | None = None,
     ) -> Any:
-        """The requirement of the form that is asked for: a `RenyiPML` under one prior."""
+        """Return the requirement in the form that fits: a `RenyiPML` under one prior."""
         if over is not None and about is not None:
             raise PrivacyError("`over` and `about` are forms of RenyiPML: give one of them")
         return super().__new__(cls) if over is None else RobustRenyiPML(alpha, epsilon, over)
@@ -223,7 +225,7 @@ class RenyiPML(EachOutcome):
         return {"renyi_pml" if self.about is None else f"renyi_{name_about(self.about)}": self.epsilon}
 
     def views(self, weights: Any) -> list[View]:
-        """For each joint law of the secret the law of S, and that of X given S; of the data itself one.
+        """Return for each joint law of the secret the law of S and that of X given S; of the data itself one.
 
         In floats, or in whole numbers with rows of X given S that have one common sum.
         """
@@ -239,7 +241,9 @@ class RenyiPML(EachOutcome):
         return found
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """As for the data; about a secret prices of its values, (L, S, M), at which `proved` is least."""
+        """Return thresholds for the data; about a secret (L, S, M) prices of its values with the least
+        `dual_bound`.
+        """
         if self.about is None:
             return super().witness(prior, gains)
 
@@ -258,7 +262,7 @@ class RenyiPML(EachOutcome):
     def _searched_prices(
         self, prior: Prior, gains: FloatArray, views: list[View], far: bool
     ) -> Iterator[tuple[FloatArray, FloatArray, float]]:
-        """For each view its law (S, 1), prices (S, M) and the logarithm of K.
+        """Return for each view its law (S, 1), prices (S, M) and the logarithm of K.
 
         With `far` prices are far above their differences, where what they cost is a deviation, up to the
         share of epsilon; only the differences matter then.
@@ -288,7 +292,8 @@ class RenyiPML(EachOutcome):
             yield secret[:, None], np.zeros(price.shape) if price.value is None else price.value, room
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """For any prices h >= 0, `sum_s w[s] h[s] P(y | s) <= K |h| P(y)` with the norm of order beta.
+        """Compute a bound from any prices h >= 0: `sum_s w[s] h[s] P(y | s) <= K |h| P(y)` in the norm of
+        order beta.
 
         That is Hoelder's inequality again: no column within the bound collects what the prices pay of the
         gains, and a column of mean one collects at most the largest of what is left. The prices of each law
@@ -414,7 +419,8 @@ class RobustRenyiPML(OfOrder):
         return self.epsilon > LARGEST_EXPONENT
 
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """The least factor K at which no column misses the bound, in nats, by chords of what it misses.
+        """Compute the least factor K at which no column violates the bound, in nats, by chords of the
+        violation.
 
         That is convex in K, and falls by at least the least mean of the column for each unit.
         """
@@ -438,7 +444,8 @@ class RobustRenyiPML(OfOrder):
         return {"renyi_pml": math.log1p(float(high.max()) * (1 + NEAR) / self.beta) * self.beta}
 
     def _slack(self, columns: FloatArray, most: Any, thresholds: FloatArray) -> FloatArray:
-        """(N, M) `c v - t f(v / t - 1)`, whose least mean is to be 0 or more; see `order_surplus` for f.
+        """Compute (N, M) `c v - t f(v / t - 1)`, whose least mean must be 0 or more; see `order_surplus` for
+        f.
 
         That is beta times `K v - v^alpha t^(1-alpha) / alpha - (1 - 1/alpha) t`, with `K = 1 + c / beta`, and
         has digits of its own for orders near 1 and levels near 0.
@@ -448,7 +455,8 @@ class RobustRenyiPML(OfOrder):
         return np.asarray(most * columns - thresholds * surpluses)
 
     def _threshold(self, columns: FloatArray, most: Any) -> tuple[FloatArray, FloatArray]:
-        """(M,) the t at which columns with a largest entry of one miss the bound least, and by how much.
+        """Find the (M,) t at which columns with a largest entry of one violate the bound least, and by how
+        much.
 
         What is missed, times beta, is convex in t.
         """
@@ -464,7 +472,7 @@ class RobustRenyiPML(OfOrder):
 
     @property
     def _most(self) -> float:
-        """`beta (K - 1)` at epsilon."""
+        """Return `beta (K - 1)` at epsilon."""
         return self.beta * math.expm1(min(self.epsilon, LARGEST_EXPONENT) / self.beta)
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
@@ -517,7 +525,7 @@ class RobustRenyiPML(OfOrder):
         return np.where(np.ptp(matrix, axis=0) > 0, tops * over, -tops * self._most)
 
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
-        """By how much the bound is missed at a threshold, in units of the largest entry, rounded up."""
+        """Compute the violation of the bound at a threshold, in units of the largest entry, rounded up."""
         alpha, beta = Decimal(self.alpha), Decimal(self.alpha) / (Decimal(self.alpha) - 1)
         most = (Decimal(self.epsilon) / beta).exp() * (1 - LAST_DIGITS)
         tops, columns = over_tops(matrix)
@@ -536,7 +544,7 @@ class RobustRenyiPML(OfOrder):
         return np.array(found, dtype=object)
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """A law of the set and prices of the letters, (N, M) each, at which `proved` is least.
+        """Return a law of the set and prices of the letters, (N, M) each, at which `dual_bound` is least.
 
         The laws are those that a program finds, or the one of the set next to the prior; the prices at each
         are searched without rounding in their size.
@@ -558,7 +566,7 @@ class RobustRenyiPML(OfOrder):
         return min(witnesses, key=lambda one: self.proved(prior, gains, one))
 
     def _searched(self, prior: Prior, gains: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Laws of the set and prices that a program finds, or the prior and none where it fails."""
+        """Return laws of the set and prices that a program finds, or the prior and none where it fails."""
         unit, found, m = float(np.abs(gains).max()), self.over.polytope, gains.shape[1]
         parts, bills = (
             cp.Variable((found.parts.shape[1], m), nonneg=True),
@@ -584,7 +592,7 @@ class RobustRenyiPML(OfOrder):
         return inner, unit * prices * np.maximum(mass.value, 0.0)
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """For any law Q of the set and prices h >= 0, `<Q h, v> <= K |h| <Q, v>` with the norm of order beta.
+        """Compute a bound from any law Q of the set and prices h >= 0: `<Q h, v> <= K |h| <Q, v>`.
 
         The laws are moved into the set where they are not in it.
         """

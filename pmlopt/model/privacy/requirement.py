@@ -29,7 +29,7 @@ Witness: TypeAlias = Mapping[str, FloatArray]
 
 
 def shaped(witness: Witness, name: str, shape: tuple[int, ...]) -> FloatArray:
-    """An array of a witness, finite and of the shape it must have.
+    """Return an array of a dual certificate, checked to be finite and of the shape it must have.
 
     Raises:
         PrivacyError: it is missing, or something else.
@@ -66,38 +66,38 @@ class Requirement(Record, ABC):
 
     @property
     def meanings(self) -> tuple[str, ...]:
-        """What each of the `limits` says."""
+        """Return what each of the `limits` means."""
         return tuple(self.meaning.replace("{limit}", f"{limit:.6g}") for limit in self.limits.values())
 
     def for_prior(self, prior: Prior) -> Requirement:
-        """The requirement on the letters of a prior, where it is on labels; else itself."""
+        """Return the requirement on the letters of a prior, where it is on labels; else itself."""
         return self
 
     @property
     @abstractmethod
     def limits(self) -> dict[str, float]:
-        """The claimed bounds by name, in nats."""
+        """Return the claimed bounds by name, in nats."""
 
     @property
     def sharp(self) -> bool:
-        """Whether `relaxation` is the support function itself, so that the gap of a design can close."""
+        """Return whether `support_function` is exact, so that the gap of a design can close."""
         return True
 
     @property
     def scope(self) -> str:
-        """The priors or the slack of the bound in words; empty where it is for the given prior."""
+        """Return the priors or the slack of the bound in words; empty where it is for the given prior."""
         return ""
 
     @abstractmethod
     def levels(self, prior: PriorLike, mechanism: MechanismLike) -> dict[str, float]:
-        """The levels of a mechanism in nats, under the same names as `limits`."""
+        """Compute the levels of a mechanism in nats, under the same names as `limits`."""
 
     def declare(self, prior: Prior, mechanism: cp.Expression, law: cp.Variable) -> Declared:
-        """The requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
+        """Return the requirement on an (N, M) variable and its (1, M) output law, in sparse form."""
         return Declared(*self._pairs(prior).declare(mechanism, below))
 
     def constraints(self, prior: PriorLike, mechanism: cp.Expression) -> list[cp.Constraint]:
-        """The requirement on a matrix of cvxpy variables in a problem of your own.
+        """Return the requirement on a matrix of cvxpy variables in a problem of your own.
 
         That entries are at least 0 and rows sum to one is yours to say. The law of the output is a variable
         that comes with them, so that the constraints stay sparse; `certify` repairs what a solver returns.
@@ -128,7 +128,7 @@ class Requirement(Record, ABC):
         return [known.pmf[None, :] @ mechanism == law, *declared.constraints.values()]
 
     def auxiliary(self, prior: Prior, matrix: FloatArray) -> dict[str, FloatArray]:
-        """The values that the variables brought by `declare` take at a given matrix."""
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
         ratios = self._pairs(prior)
         return {"products": ratios.products(matrix)} if len(ratios.rows) else {}
 
@@ -136,7 +136,9 @@ class Requirement(Record, ABC):
         """Raise a PrivacyError where the requirement is on other letters than the prior."""
 
     def with_room(self, nats: float) -> Requirement:
-        """With a level of at least so many nats, where it is one number: floats meet 0 up to rounding."""
+        """Return it with a level of at least so many nats, where it is one number: floats meet 0 up to
+        rounding.
+        """
         level = getattr(self, "epsilon", None)
         if not isinstance(level, int | float) or level >= nats:
             return self
@@ -146,12 +148,12 @@ class Requirement(Record, ABC):
         return other
 
     def without_room(self, prior: Prior) -> bool:
-        """Whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
+        """Return whether a constant hardly meets a bound, such as one of 0 nats about a secret."""
         ratios = self.ratios(prior.pmf)
         return ratios is not None and ratios.room < LEAST_ROOM
 
     def on_cells(self, cells: Cells) -> Requirement:
-        """The bound on a column that is constant on the cells of its output, as one on their values.
+        """Return the bound on a column that is constant on the cells of its output, as one on their values.
 
         Args:
             cells: of one output of a symmetric prior.
@@ -167,16 +169,16 @@ class Requirement(Record, ABC):
 
     @property
     def by_pairs(self) -> bool:
-        """Whether weights of the pairs of `ratios` are its witness."""
+        """Return whether weights of the pairs of `ratios` are its dual certificate."""
         return False
 
     @property
     def has_ratios(self) -> bool:
-        """Whether the bound is a list of ratio bounds, so that `ratios` gives it."""
+        """Return whether the bound is a list of ratio bounds, so that `ratios` gives it."""
         return False
 
     def ratios(self, weights: Any) -> Ratios | None:
-        """The bound as a list of ratio bounds on each column; None where it is none.
+        """Return the bound as a list of ratio bounds on each column; None where it is none.
 
         All other forms follow from the list where a requirement does not write them itself.
 
@@ -186,7 +188,8 @@ class Requirement(Record, ABC):
         return None
 
     def required(self, weights: Any) -> Ratios | None:
-        """All ratio bounds that are asked, of which `ratios` may leave out those that follow from others.
+        """Return all ratio bounds that are required, of which `ratios` may omit those that follow from
+        others.
 
         Levels and checks are of these.
         """
@@ -194,15 +197,17 @@ class Requirement(Record, ABC):
 
     @property
     def has_rows(self) -> bool:
-        """Whether `rows` gives the columns."""
+        """Return whether `rows` gives the columns."""
         return False
 
     def rows(self, prior: Prior) -> LinearRows:
-        """The columns that it allows by linear rows, where `has_rows` says so."""
+        """Return the columns that it allows by linear rows, where `has_rows` is true."""
         raise PrivacyError(f"{self!r} is not a bound on each column by linear rows")
 
     def _pairs(self, prior: Prior) -> Ratios:
-        """The list of ratio bounds under a prior on the right letters; that of the last prior is kept."""
+        """Return the list of ratio bounds under a prior on the right letters; that of the last prior is
+        kept.
+        """
 
         def listed() -> Ratios:
             self.check(prior)
@@ -214,7 +219,7 @@ class Requirement(Record, ABC):
         return self._last("ratios", prior, listed)
 
     def _last(self, name: str, key: object, make: Callable[[], Ratios]) -> Ratios:
-        """What was made for this very key the last time, or else is made now."""
+        """Return what was made for this very key the last time, or make it now."""
         known: dict[str, tuple[object, Ratios]] = self.__dict__.setdefault("_known", {})
         kept = known.get(name)  # read once: another thread may put its own in place
         if kept is None or kept[0] is not key:
@@ -226,11 +231,13 @@ class Requirement(Record, ABC):
         return Conjunction(self, other) if isinstance(other, Requirement) else NotImplemented
 
     def block(self, prior: Prior) -> Block | None:
-        """What it asks of one column as a `Block`; None where it has no such form, or no interior."""
+        """Return what it requires of one column as a `Block`; None where it has no such form, or no
+        interior.
+        """
         return block_of(self._pairs(prior), prior.pmf, below) if self.has_ratios else None
 
     def excess(self, weights: Any, matrix: Any, power: Callable[[float], Any]) -> Any:
-        """Violations of the bound: numbers that are all at most 0 iff the requirement holds.
+        """Compute violations of the bound: numbers that are all at most 0 iff the requirement holds.
 
         Homogeneous in `weights` (the prior up to a factor) and in `matrix` (rows up to one common
         sum), and written in operations that numpy floats, Python integers and Fractions share, so
@@ -250,7 +257,7 @@ class Requirement(Record, ABC):
         return self._last("required", weights, listed).excess(matrix, power)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        """The support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
+        """Compute the support function of the bound: max sum_xy p[x] gains[x,y] P[x,y] over P >= 0 within it.
 
         The rows need not sum to one, only the law q does (under maximal leakage, not even that). A
         rounding-level error is allowed for by the caller.
@@ -258,15 +265,20 @@ class Requirement(Record, ABC):
         return self._pairs(prior).support(prior.pmf, gains)
 
     def some_columns(self, prior: Prior) -> FloatArray:
-        """(N, K) some columns of mean one that the bound allows: a lower bound on `relaxation` at no cost."""
+        """Return some (N, K) columns of mean one that the bound allows: a cheap lower bound on
+        `support_function`.
+        """
         return np.ones((prior.size, 1))
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Numbers that prove `relaxation` without a search, by name; none where a formula does."""
+        """Return numbers that prove `support_function` without a search, by name; none where a formula
+        does.
+        """
         return {"weights": self._pairs(prior).weights(prior.pmf, gains)} if self.by_pairs else {}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
-        """What a witness proves that no matrix within the bound collects; any numbers prove something.
+        """Compute what a dual certificate proves that no matrix within the bound collects; any numbers prove
+        a bound.
 
         Args:
             prior: of the design.
@@ -283,7 +295,7 @@ class Requirement(Record, ABC):
         return ratios.bounded(prior.pmf, gains, weights)
 
     def columns(self, prior: Prior) -> tuple[Family, ...] | Cone | Ratios:
-        """The extreme columns of mean one that the bound allows, as families or as those of a cone.
+        """Return the extreme columns of mean one that the bound allows, as families or as those of a cone.
 
         Designs with a sub-convex utility are made of them.
 
@@ -298,17 +310,17 @@ class Requirement(Record, ABC):
         return self._pairs(prior)
 
     def level(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The largest of `levels`, in nats."""
+        """Compute the largest of `levels`, in nats."""
         return max(self.levels(prior, mechanism).values())
 
     def holds(self, prior: PriorLike, mechanism: MechanismLike) -> bool:
-        """Whether each level is within its limit, in floating-point arithmetic without tolerance."""
+        """Return whether each level is within its limit, in floating-point arithmetic without tolerance."""
         levels = self.levels(prior, mechanism)
         return all(levels[name] <= limit for name, limit in self.limits.items())
 
 
 class Conjunction(Requirement):
-    """Requirements that all hold: `one & other`.
+    """Requirements that must all hold: `one & other`.
 
     Where each is a list of ratio bounds they are one list, with a sharp bound on the utility and designs for
     sub-convex utilities. Beside PML over a set of priors or joint laws the bound is sharp too, up to about a
@@ -426,12 +438,12 @@ class Conjunction(Requirement):
         return min(value for value, _ in self._proofs(prior, gains))
 
     def _beside_pairs(self) -> int | None:
-        """The place of the only part that is no list of pairs, where its columns have linear rows."""
+        """Return the index of the only part that is no list of pairs, where its columns have linear rows."""
         others = [place for place, part in enumerate(self.parts) if not part.has_ratios]
         return others[0] if len(others) == 1 and self.parts[others[0]].has_rows else None
 
     def _proofs(self, prior: Prior, gains: FloatArray) -> Iterator[tuple[float, Witness]]:
-        """Bounds by one part alone; and by the part that is no list, after weights of the others' pairs.
+        """Yield bounds by single parts, and by the part that is no list, after weights of the others' pairs.
 
         For any weights, what pairs take off the gains is not collected by any column within them, and what
         they leave is a gain under the other part, with its own support function. One linear program for each
@@ -452,11 +464,11 @@ class Conjunction(Requirement):
             yield last.relaxation(prior, left), {"part": np.array(float(beside)), "others": weights}
 
     def _others(self, place: int, prior: Prior) -> Ratios:
-        """The pairs of all parts but one."""
+        """Return the pairs of all parts but one."""
         return together([part.ratios(prior.pmf) for k, part in enumerate(self.parts) if k != place])
 
     def witness(self, prior: Prior, gains: FloatArray) -> Witness:
-        """Weights of the pairs; where not all parts are pairs, the part that proves most and its witness.
+        """Return weights of the pairs; where not all parts are pairs, the best part and its dual certificate.
 
         The weights of the `others`, where they help, come first.
         """
@@ -545,7 +557,7 @@ Shares = TypeVar("Shares", float, FloatArray)
 
 
 def below(factor: Shares) -> Shares:
-    """Factors e^-eps <= 1 for constraints on a variable, each stricter by 2^-40 where there is room.
+    """Return factors e^-eps <= 1 for constraints on a variable, each stricter by 2^-40 where possible.
 
     A vertex then satisfies the claim after its entries are rounded to floats, zeros and all: without the
     margin its tight entries would need a repair, which fills the zeros. The share is far

@@ -25,7 +25,7 @@ NO_MASS = 1e-13
 
 
 def member(laws: PriorSet, measure: FloatArray) -> FloatArray:
-    """A law of the set near the one that a measure is a multiple of."""
+    """Return a law of the set near the one that a measure is a multiple of."""
     total = float(measure.sum())
     if total <= NO_MASS:
         return laws.worst_prior(np.arange(laws.size, dtype=float))
@@ -53,7 +53,7 @@ def check_secret_prior(secret: Secret, prior: Prior) -> None:
 
 
 def name_about(secret: Secret) -> str:
-    """The name of a limit of PML about a secret."""
+    """Return the name of a limit of PML about a secret."""
     return "_".join(["pml_about", *secret.name.removeprefix("the ").split()])
 
 
@@ -62,7 +62,7 @@ GUESSES = "No outcome makes any guess about anything that is asked more than e^{
 
 
 class SecretRequirement(RatioRequirement):
-    """A bound on what outcomes tell of a secret S through X.
+    """A bound on what outcomes reveal of a secret S through X.
 
     Attributes:
         epsilon: in nats.
@@ -79,7 +79,7 @@ class SecretRequirement(RatioRequirement):
         check_secret_prior(self.secret, prior)
 
     def conditionals(self, exact: bool) -> list[list[tuple[Any, Any]]]:
-        """For each joint law the rows P(X = . | S = s), and last that of X, each with its scale."""
+        """Return for each joint law the rows P(X = . | S = s), and last that of X, each with its scale."""
         laws = self.secret.weights if exact else self.secret.joint
         return [[(row, row.sum()) for row in [*law, law.sum(axis=0)]] for law in laws]
 
@@ -97,7 +97,7 @@ class SecretPML(SecretRequirement):
 
     @property
     def about(self) -> Secret:
-        """The secret, as `PML` calls it."""
+        """Return the secret, as `PML` names it."""
         return self.secret
 
     def __repr__(self) -> str:
@@ -210,7 +210,7 @@ class RobustSecretPML(Requirement):
 
     @property
     def about(self) -> Secret:
-        """The secret, as `PML` calls it."""
+        """Return the secret, as `PML` names it."""
         return self.secret
 
     @property
@@ -247,7 +247,7 @@ class RobustSecretPML(Requirement):
         return self._rows(math.exp(-min(self.epsilon, 700.0)))
 
     def _rows(self, keep: float) -> LinearRows:
-        """By duality over the polytopes of the sets, as in `PriorSet.rows`.
+        """Return the rows by duality over the polytopes of the sets, as in `PriorSet.linear_rows`.
 
         The numbers are the least means m, the largest means M, and the multipliers of each extreme mean.
         """
@@ -277,7 +277,7 @@ class RobustSecretPML(Requirement):
         return LinearRows(sparse.vstack(column), sparse.vstack([*numbers, sparse.csr_array(means)]), least)
 
     def relaxation(self, prior: Prior, gains: FloatArray) -> float:
-        """The support function, from weights w_s >= 0 and joint laws Q_s of the set: any prove a bound.
+        """Compute a bound from weights w_s >= 0 and joint laws Q_s of the set; any of them prove one.
 
         `max_x [g(x) + sum_s w_s (Q_s(x) - e^-epsilon Q_s(x | s)) / p(x)]`: columns have
         `e^-epsilon Q_s(. | s) v <= Q_s v`. Multipliers of the rows are weights times laws, and the nearest
@@ -294,7 +294,9 @@ class RobustSecretPML(Requirement):
         return best
 
     def _laws(self, z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Weights (S,), and for each s laws of X and of X given s (S, N) each, from multipliers of rows."""
+        """Return weights (S,), and for each s laws of X and of X given s (S, N) each, from multipliers of
+        rows.
+        """
         law, given = self.over.law, self.over.conditionals
         s, sets = law.size, [*given, *given, *[law] * law.size]
         ends = np.cumsum([0, *(one.polytope.parts.shape[1] for one in sets)])

@@ -22,7 +22,7 @@ from pmlopt.model.queries.symmetry import law_of, orbits
 
 @dataclass(frozen=True, eq=False)
 class RecordChannel:
-    """The channel from a query's records to the output: all that the leakage of the records depends on.
+    """The channel from a query's records to the output, on which the leakage of the records depends.
 
     Y depends on the dataset through the row q(.|x) alone, and a class is a set of datasets with the same row.
     Given the law J of (X_i, T), T the class, the entropy of the dataset is largest when it is uniform inside
@@ -47,11 +47,13 @@ class RecordChannel:
     def from_fields(
         cls, query: Query, mechanism: Annotated[Mechanism, Given("mechanism", only=True)]
     ) -> RecordChannel:
-        """The channel from what a file says of it; see `record_channel`."""
+        """Build the channel from the fields of a file; see `record_channel`."""
         return record_channel(query, mechanism)
 
     def log_counts(self, record: int) -> FloatArray:
-        """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and class t; -inf for none."""
+        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and class t; -inf for
+        none.
+        """
         counts = self.query.log_counts(record)
         merged = np.full((len(counts), len(self.rows)), -np.inf)
         known = np.flatnonzero(self.classes >= 0)
@@ -60,12 +62,12 @@ class RecordChannel:
         return merged
 
     def table(self) -> IntArray:
-        """(k_1, ..., k_n) the class of every dataset; a QueryError where there are too many."""
+        """Return the (k_1, ..., k_n) class of every dataset; raise a QueryError where there are too many."""
         return np.asarray(self.classes[self.query.table()])
 
 
 def record_channel(query: Query, mechanism: MechanismLike, law: ArrayLike | None = None) -> RecordChannel:
-    """The channel from a query's records to the output of a mechanism on the same datasets.
+    """Build the channel from a query's records to the output of a mechanism on the same datasets.
 
     Args:
         query: f.
@@ -130,7 +132,7 @@ def _match(mechanism: Mechanism, names: tuple[Label, ...], what: str) -> None:
 
 
 def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordChannel:
-    """The channel with equal rows merged, and rows of values that no dataset has left out."""
+    """Return the channel with equal rows merged, without rows of values that no dataset has."""
     reached = np.flatnonzero(np.isfinite(query.log_counts(0)).any(axis=0))
     rows, places = _distinct(matrix[reached] / matrix[reached].sum(axis=1, keepdims=True))
     classes = np.full(len(query.values), -1)
@@ -142,7 +144,7 @@ def _channel(query: Query, mechanism: Mechanism, matrix: FloatArray) -> RecordCh
 
 
 def _distinct(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
-    """The distinct rows in order of appearance, and the index of each row among them."""
+    """Return the distinct rows in order of appearance, and the index of each row among them."""
     _, first, places = np.unique(matrix, axis=0, return_index=True, return_inverse=True)
     order = np.argsort(first)
     return matrix[first[order]], np.asarray(np.argsort(order)[places.ravel()])
@@ -151,7 +153,7 @@ def _distinct(matrix: FloatArray) -> tuple[FloatArray, IntArray]:
 def expected_distortion(
     query: Query, mechanism: MechanismLike, loss: ArrayLike | None = None, law: ArrayLike | None = None
 ) -> float:
-    """Expected distortion of a query's answer, `E d(f(X), Y) = sum_{x,y} p_0(x) q(y|x) d(f(x), y)`.
+    """Compute the expected distortion of an answer, `E d(f(X), Y) = sum_{x,y} p_0(x) q(y|x) d(f(x), y)`.
 
     Args:
         query: f.
@@ -187,7 +189,7 @@ def expected_distortion(
 
 
 def _fitting(matrix: FloatArray, table: FloatArray) -> FloatArray:
-    """The mechanism; a UtilityError where it has not as many outputs as the distortion."""
+    """Return the mechanism; raise a UtilityError where it has not as many outputs as the distortion."""
     if matrix.shape[1] != table.shape[1]:
         raise UtilityError(
             f"the mechanism has the shape {matrix.shape} and the distortion {table.shape}: give one entry of "
@@ -197,7 +199,7 @@ def _fitting(matrix: FloatArray, table: FloatArray) -> FloatArray:
 
 
 def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[Label, ...]]:
-    """(T, M) the distortion d(f, y) of each value and output, and the labels of the outputs.
+    """Compute the (T, M) distortion d(f, y) of each value and output, and the labels of the outputs.
 
     Raises:
         UtilityError: the loss is no matrix with a row for each value of the query, or is negative.
@@ -220,7 +222,8 @@ def loss_table(query: Query, loss: ArrayLike | None) -> tuple[FloatArray, tuple[
 
 
 def symmetric_channel(query: Query, error: float) -> Mechanism:
-    """The generalised binary symmetric channel: the true value with probability 1 - p, else another one.
+    """Build the generalised binary symmetric channel: the true value with probability 1 - p, else another
+    one.
 
     `q(y|x) = 1 - p` for `y = f(x)` and `p / (m - 1)` for the other m - 1 values.
 
@@ -250,7 +253,8 @@ def symmetric_channel(query: Query, error: float) -> Mechanism:
 
 
 def laplace(query: Query, epsilon: float) -> Mechanism:
-    """The Laplace mechanism of scale `sensitivity / epsilon`, rounded to the nearest value of the query.
+    """Build the Laplace mechanism of scale `sensitivity / epsilon`, rounded to the nearest value of the
+    query.
 
     Thresholds lie half way between neighbouring values; for parity it is 0.5, and the channel is
     binary-symmetric with `p = exp(-epsilon / 2) / 2`.
@@ -286,7 +290,7 @@ def laplace(query: Query, epsilon: float) -> Mechanism:
 
 
 def exponential(query: Query, epsilon: float, score: Literal["match", "distance"] = "match") -> Mechanism:
-    """The exponential mechanism of a query with a score of matches or of distances.
+    """Build the exponential mechanism of a query with a score of matches or of distances.
 
     `q(y|x)` is proportional to `exp(epsilon u(x, y) / (2 sensitivity of u))`.
 

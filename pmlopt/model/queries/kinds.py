@@ -55,7 +55,7 @@ class Explicit(Query):
 
     @classmethod
     def from_fields(cls, places: IntArray, labels: tuple[Label, ...]) -> Explicit:
-        """As a file has it: by the places of its values in the list of them.
+        """Build the query from the fields of a file: by the indices of its values in the list of them.
 
         Raises:
             QueryError: a place is none of the list, or the list is not that of the values in their order.
@@ -99,7 +99,7 @@ class Explicit(Query):
 
     @cached_property
     def kinds(self) -> tuple[int, ...]:
-        """One record of each kind; records are of a kind where their counts are equal."""
+        """Return one record of each kind; records are of a kind where their counts are equal."""
         first: dict[tuple[int, bytes], int] = {}
         for record, size in enumerate(self.alphabets):
             first.setdefault((size, self._counts(record).tobytes()), record)
@@ -118,13 +118,13 @@ class Explicit(Query):
         return self.places
 
     def _counts(self, record: int) -> IntArray:
-        """(k_i, T) the number of datasets with each letter of a record and each value."""
+        """Count the (k_i, T) datasets with each letter of a record and each value."""
         flat = np.moveaxis(self.places, record, 0).reshape(self.alphabets[record], -1)
         return np.stack([np.bincount(row, minlength=len(self.labels)) for row in flat])
 
 
 class Counted(Query):
-    """A query by formula, which does not tell records of one kind apart."""
+    """A query by formula, which does not distinguish records of one kind."""
 
     @property
     def exchangeable(self) -> tuple[int, ...]:
@@ -161,12 +161,12 @@ class ModularSum(Counted):
 
     @classmethod
     def from_fields(cls, records: int, modulus: int, letters: int | tuple[int, ...]) -> ModularSum:
-        """As a file has it."""
+        """Build the query from the fields of a file."""
         return cls(records, modulus, letters)
 
     @property
     def letters(self) -> int | tuple[int, ...]:
-        """How many letters a record has: one number where it is the same for all."""
+        """Return how many letters a record has: one number where it is the same for all."""
         return self.sizes[0] if len(set(self.sizes)) == 1 else self.sizes
 
     def __init__(self, records: int, modulus: int, letters: int | Iterable[int] = 2) -> None:
@@ -205,7 +205,9 @@ class ModularSum(Counted):
         return np.asarray(listed(self).sum(axis=0) % self.modulus)
 
     def _others(self, size: int) -> FloatArray:
-        """(m,) the logarithms of the counts of each sum of all records but one with this alphabet size."""
+        """Return the (m,) logarithms of the counts of each sum of all records but one with this alphabet
+        size.
+        """
         times = Counter(self.sizes)
         times[size] -= 1
         found = np.where(np.arange(self.modulus) == 0, 0.0, -np.inf)
@@ -217,7 +219,7 @@ class ModularSum(Counted):
 
 
 def _power(one: FloatArray, times: int) -> FloatArray:
-    """The convolution power of logarithms of counts, by repeated squaring."""
+    """Compute the convolution power of logarithms of counts, by repeated squaring."""
     found = np.where(np.arange(len(one)) == 0, 0.0, -np.inf)
     while times:
         if times % 2:
@@ -229,7 +231,7 @@ def _power(one: FloatArray, times: int) -> FloatArray:
 
 
 def _convolved(left: FloatArray, right: FloatArray) -> FloatArray:
-    """The cyclic convolution of two arrays of logarithms."""
+    """Compute the cyclic convolution of two arrays of logarithms."""
     out = np.full(len(left), -np.inf)
     for place in np.flatnonzero(np.isfinite(left)):
         np.logaddexp(out, left[place] + np.roll(right, place), out=out)
@@ -280,12 +282,12 @@ class ResidueTypes(Counted):
 
     @property
     def residues(self) -> IntArray:
-        """(K,) the sum modulo m of each class."""
+        """Return the (K,) sum modulo m of each class."""
         return np.asarray(self._types @ self._weights % self.sums.modulus)
 
     @property
     def count(self) -> int:
-        """The number of classes, K, without listing them."""
+        """Return the number of classes, K, without listing them."""
         parts = [math.comb(times + self._width(size) - 1, times) for size, times in self._open]
         return math.prod(parts) * (self.sums.modulus if self._closed else 1)
 
@@ -313,33 +315,37 @@ class ResidueTypes(Counted):
 
     @cached_property
     def _closed(self) -> dict[int, int]:
-        """How many records have each size that is a multiple of m."""
+        """Return how many records have each size that is a multiple of m."""
         return {k: n for k, n in Counter(self.alphabets).items() if k % self.sums.modulus == 0}
 
     @cached_property
     def _open(self) -> list[tuple[int, int]]:
-        """The other sizes with how many records have them."""
+        """Return the other sizes with how many records have them."""
         return sorted((k, n) for k, n in Counter(self.alphabets).items() if k not in self._closed)
 
     def _width(self, size: int) -> int:
-        """How many residues letters 0 to k - 1 have."""
+        """Return how many residues letters 0 to k - 1 have."""
         return min(size, self.sums.modulus)
 
     @cached_property
     def _types(self) -> IntArray:
-        """(K, W) the classes: the sum of the records that can be shifted, and the counts of residues."""
+        """Return the (K, W) classes: the sum of the records that can be shifted, and the counts of
+        residues.
+        """
         sums = [[[value] for value in range(self.sums.modulus)]] if self._closed else []
         parts = [compositions(times, self._width(size))[::-1].tolist() for size, times in self._open]
         return np.array([[*chain(*chosen)] for chosen in product(*sums, *parts)], dtype=np.int64)
 
     @cached_property
     def _weights(self) -> IntArray:
-        """(W,) what each column of the classes adds to the sum."""
+        """Return (W,) what each column of the classes adds to the sum."""
         lists = [range(self._width(size)) for size, _ in self._open]
         return np.array([*([1] if self._closed else []), *(r for one in lists for r in one)], dtype=np.int64)
 
     def _with_letter(self, size: int, letter: int) -> FloatArray:
-        """(K,) the logarithms of how many datasets of each class have a letter in a record of some size."""
+        """Return the (K,) logarithms of how many datasets of each class have a letter in a record of some
+        size.
+        """
         modulus = self.sums.modulus
         types, place = self._types, 0
         found = np.zeros(len(types))
@@ -362,7 +368,7 @@ class ResidueTypes(Counted):
 
 
 def _log_multinomials(counts: FloatArray) -> FloatArray:
-    """(K,) the logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
+    """Compute the (K,) logarithms of the multinomial coefficients of rows; -inf where a part is negative."""
     inside = np.maximum(counts, 0.0)
     logs = special.gammaln(inside.sum(axis=1) + 1) - special.gammaln(inside + 1).sum(axis=1)
     return np.where((counts >= 0).all(axis=1), logs, -np.inf)
@@ -394,7 +400,7 @@ class Weight(Counted):
 
     @classmethod
     def from_fields(cls, outcomes: tuple[Label, ...]) -> Weight:
-        """As a file has it: by the value at each weight, 0 to n."""
+        """Build the query from the fields of a file: by the value at each weight, 0 to n."""
         return cls(len(outcomes) - 1, outcomes.__getitem__)
 
     def __init__(self, records: int, function: Callable[[int], Label] | None = None) -> None:
@@ -405,7 +411,7 @@ class Weight(Counted):
 
     @cached_property
     def outcomes(self) -> tuple[Label, ...]:
-        """(n + 1,) the value at each weight."""
+        """Return the (n + 1,) value at each weight."""
         return tuple(map(self.function, range(self.count + 1)) if self.function else range(self.count + 1))
 
     @property
@@ -437,7 +443,7 @@ class Weight(Counted):
 
     @cached_property
     def places(self) -> IntArray:
-        """(n + 1,) the index of each weight's value among `values`."""
+        """Return the (n + 1,) index of each weight's value among `values`."""
         place = {value: at for at, value in enumerate(self.values)}
         return np.array([place[value] for value in self.outcomes])
 
@@ -465,12 +471,12 @@ class Quadratic(Weight):
 
 
 def _pairs_of(weight: int) -> int:
-    """How many pairs there are of so many ones."""
+    """Return how many pairs there are of so many ones."""
     return weight * (weight - 1) // 2
 
 
 def _log_binomials(n: int) -> FloatArray:
-    """(n + 1,) the logarithms of the binomial coefficients C(n, w), from exact integers."""
+    """Compute the (n + 1,) logarithms of the binomial coefficients C(n, w), from exact integers."""
     found, binomial = [0.0], 1
     for weight in range(n // 2):
         binomial = binomial * (n - weight) // (weight + 1)

@@ -40,21 +40,24 @@ class Query(Record, ABC):
     @property
     @abstractmethod
     def alphabets(self) -> tuple[int, ...]:
-        """(n,) the number of letters of each record, k_i."""
+        """Return the (n,) number of letters of each record, k_i."""
 
     @property
     @abstractmethod
     def values(self) -> tuple[Label, ...]:
-        """(T,) the values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending order."""
+        """Return the (T,) values of f, which index the rows of a mechanism q(y|f(x)); numbers in ascending
+        order.
+        """
 
     @property
     @abstractmethod
     def kinds(self) -> tuple[int, ...]:
-        """Representatives of the kinds of records; records of a kind have the same `log_counts`."""
+        """Return representatives of the kinds of records; records of a kind have the same `log_counts`."""
 
     @property
     def exchangeable(self) -> tuple[int, ...]:
-        """Representatives of the records that f does not tell apart; all records where nothing is known.
+        """Return representatives of the records that f does not distinguish; all records where nothing is
+        known.
 
         Records of a kind need not be: under `x_1 + x_2 mod 2` the counts of an idle x_0 are those of x_1.
         """
@@ -62,7 +65,8 @@ class Query(Record, ABC):
 
     @abstractmethod
     def log_counts(self, record: int) -> FloatArray:
-        """(k_i, T) the logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for none.
+        """Compute the (k_i, T) logarithms of the numbers of datasets with `x_i = a` and `f(x) = t`; -inf for
+        none.
 
         Args:
             record: i, counted from 0.
@@ -73,7 +77,7 @@ class Query(Record, ABC):
 
     @property
     def sensitivity(self) -> float:
-        """The sensitivity of f: the largest change of its value when one record changes.
+        """Return the sensitivity of f: the largest change of its value when one record changes.
 
         Raises:
             QueryError: the values are not numbers.
@@ -83,14 +87,15 @@ class Query(Record, ABC):
 
     @abstractmethod
     def table(self) -> IntArray:
-        """(k_1, ..., k_n) the index of f(x) in `values`, for every dataset.
+        """Return the (k_1, ..., k_n) index of f(x) in `values`, for every dataset.
 
         Raises:
             QueryError: there are more than 2^20 datasets.
         """
 
     def answers(self, record: int) -> IntArray:
-        """(K, k_i) the indices of f among `values` as one record runs through its letters, the others fixed.
+        """Return the (K, k_i) indices of f among `values` as one record runs through its letters, the others
+        fixed.
 
         A row for each of the different outcomes, over all that the others may be.
 
@@ -106,12 +111,12 @@ class Query(Record, ABC):
 
     @property
     def records(self) -> int:
-        """The number of records, n."""
+        """Return the number of records, n."""
         return len(self.alphabets)
 
     @property
     def log_size(self) -> float:
-        """Logarithm of the number of datasets, in nats: the entropy of a uniform dataset."""
+        """Return the logarithm of the number of datasets, in nats: the entropy of a uniform dataset."""
         return math.fsum(times * math.log(letters) for letters, times in Counter(self.alphabets).items())
 
 
@@ -122,7 +127,7 @@ def check_query(query: Query) -> None:
 
 
 def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
-    """The sizes of the records' alphabets, from one number for all or one for each record."""
+    """Return the sizes of the records' alphabets, from one number for all or one for each record."""
     n = record_count(records)
     if isinstance(letters, Iterable) and getattr(letters, "ndim", None) != 0:
         sizes = tuple(limited(size, "an alphabet's size", "MOST_LETTERS") for size in letters)
@@ -133,7 +138,7 @@ def alphabets_of(records: int, letters: int | Iterable[int]) -> tuple[int, ...]:
 
 
 def limited(value: Any, what: str, limit: str) -> int:
-    """A whole number of at least 1 and at most one of the limits of this module, given by its name."""
+    """Return an integer of at least 1 and at most one of the limits of this module, given by its name."""
     number, most = whole(value, what, QueryError), globals()[limit]
     if number > most:
         raise QueryError(
@@ -143,7 +148,9 @@ def limited(value: Any, what: str, limit: str) -> int:
 
 
 def record_count(records: int) -> int:
-    """The number of records as an integer; a QueryError where it is not one from 1 to ten million."""
+    """Return the number of records as an integer; raise a QueryError where it is not one from 1 to ten
+    million.
+    """
     n = whole(records, "the number of records", QueryError)
     if n > LARGEST_RECORD_COUNT:
         raise QueryError(f"{n:,} records are too many: at most {LARGEST_RECORD_COUNT:,}")
@@ -151,7 +158,7 @@ def record_count(records: int) -> int:
 
 
 def checked_record(query: Query, record: int) -> int:
-    """The index of a record, counted from 0, as an integer; a QueryError where there is no such record."""
+    """Return the index of a record, counted from 0; raise a QueryError where there is no such record."""
     if not isinstance(record, Integral) or record not in range(query.records):
         raise QueryError(f"there is no record {record!r}: the query has the records 0 to {query.records - 1}")
     return int(record)
@@ -167,7 +174,7 @@ def check_listable(query: Query) -> None:
 
 
 def listed(query: Query) -> IntArray:
-    """(n, k_1, ..., k_n) all datasets: entry i holds the letter of record i in each of them.
+    """Return all (n, k_1, ..., k_n) datasets: entry i holds the letter of record i in each of them.
 
     Raises:
         QueryError: there are more than 2^20, or more than 32 records.
@@ -177,7 +184,7 @@ def listed(query: Query) -> IntArray:
 
 
 def numbers_of(query: Query) -> FloatArray:
-    """(T,) the values of a query as floats, in strictly increasing order.
+    """Return the (T,) values of a query as floats, in strictly increasing order.
 
     All that counts is their differences. Of whole numbers past 2^53, which floats would round, they are the
     differences from the least.
@@ -205,7 +212,7 @@ def numbers_of(query: Query) -> FloatArray:
 
 
 def in_order(values: Iterable[Label]) -> tuple[Label, ...]:
-    """The distinct values: in ascending order where all are numbers, in order of appearance otherwise.
+    """Return the distinct values: in ascending order where all are numbers, in order of appearance otherwise.
 
     Raises:
         QueryError: a value cannot be a label.

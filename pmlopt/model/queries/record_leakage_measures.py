@@ -41,7 +41,8 @@ class LargestCapacity:
 
 
 def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
-    """The largest capacity of the channels whose inputs have the rows `rows[t_0], ..., rows[t_(A-1)]`.
+    """Compute the largest capacity of the channels whose inputs have the rows `rows[t_0], ...,
+    rows[t_(A-1)]`.
 
     Blahut-Arimoto on all at once; `I(p) <= C <= max_a D(W_a || p W)` for every law p of the input drops those
     that cannot be the largest. For two inputs the root of `D(W_0 || pW) - D(W_1 || pW)`, by bisection.
@@ -88,14 +89,16 @@ def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
 
 
 def divergences(channels: FloatArray, priors: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(..., A) of each row of channels (..., A, M) from the law of the output, and (..., M) that law."""
+    """Compute (..., A) of each row of channels (..., A, M) from the law of the output, and (..., M) that
+    law.
+    """
     laws = (priors[..., None, :] @ channels)[..., 0, :]
     ratios = np.where(channels > 0, channels / np.maximum(laws, 1e-300)[..., None, :], 1.0)
     return (channels * np.log(ratios)).sum(axis=-1), laws
 
 
 def _bisected(channels: FloatArray) -> FloatArray:
-    """(K, 2) the laws of the input at which both rows are equally far from the law of the output."""
+    """Find the (K, 2) laws of the input at which both rows are equally far from the law of the output."""
 
     def laws(first: FloatArray) -> FloatArray:
         return np.stack([first, 1 - first], axis=1)
@@ -107,7 +110,7 @@ def _bisected(channels: FloatArray) -> FloatArray:
 
 
 def covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -> BoolArray:
-    """(K,) whether no row of a channel diverges from a law by more than a bound.
+    """Return (K,) whether no row of a channel diverges from a law by more than a bound.
 
     Examples:
         >>> covered(np.eye(2), np.array([[0, 1]]), np.array([0.5, 0.5]), 0.7).tolist()  # log 2 = 0.693
@@ -122,7 +125,7 @@ def covered(rows: FloatArray, tuples: IntArray, law: FloatArray, bound: float) -
 def _covering(
     rows: FloatArray, tuples: IntArray, laws: FloatArray, order: IntArray, bound: float
 ) -> FloatArray:
-    """Laws that prove the bound for every tuple, those first in order preferred."""
+    """Return laws that prove the bound for every tuple, those first in order preferred."""
     missing, chosen = np.ones(len(tuples), dtype=bool), []
     for place in order.tolist():
         if missing[place]:
@@ -133,7 +136,7 @@ def _covering(
 
 
 def record_information(joint: FloatArray, rows: FloatArray) -> float:
-    """The mutual information of a record and the output, I(X_i; Y), in nats.
+    """Compute the mutual information of a record and the output, I(X_i; Y), in nats.
 
     (X_i, T) has the law J, and Y given T = t the row W[t].
 
@@ -153,7 +156,7 @@ def record_information(joint: FloatArray, rows: FloatArray) -> float:
 
 
 def dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
-    """The entropy H(X) = H(J) + sum_{a,t} J log c of a dataset uniform inside each cell (a, t), in nats.
+    """Compute the entropy H(X) = H(J) + sum_{a,t} J log c of a dataset uniform in each cell (a, t), in nats.
 
     It is the most that a dataset's entropy can be for this law of (X_i, T).
 
@@ -171,7 +174,7 @@ def dataset_entropy(joint: FloatArray, log_counts: FloatArray) -> float:
 
 
 def uniform_alone(entropy: float, log_size: float) -> bool:
-    """Whether an entropy b leaves the uniform dataset alone: log |X|, up to what one float can say of it.
+    """Return whether an entropy b allows only the uniform dataset: log |X|, up to the spacing of floats.
 
     Examples:
         >>> uniform_alone(np.log(16), np.log(16)), uniform_alone(np.log(16) - 1e-14, np.log(16))
@@ -181,7 +184,7 @@ def uniform_alone(entropy: float, log_size: float) -> bool:
 
 
 def negative_entropies(laws: FloatArray) -> FloatArray:
-    """The negative entropy sum_y v[y] log v[y] of each row v, (K,) in nats.
+    """Compute the negative entropy sum_y v[y] log v[y] of each row v, (K,) in nats.
 
     Examples:
         >>> negative_entropies(np.array([[1.0, 0.0], [0.5, 0.5]])).round(6).tolist()
@@ -191,7 +194,7 @@ def negative_entropies(laws: FloatArray) -> FloatArray:
 
 
 def independent_leakage(query: Query, mechanism: MechanismLike) -> tuple[float, float]:
-    """The largest leakage of a record to an adversary who knows the records as independent, in nats.
+    """Compute the largest leakage of a record to an adversary who knows the records as independent, in nats.
 
         max over records i, and over product priors of the dataset, of I(X_i; Y)
 

@@ -28,7 +28,7 @@ Map = Callable[[NDArray[Any]], NDArray[Any]]
 
 
 def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
-    """Maps of the datasets that leave a table and a law as they are; with them, so do all compositions.
+    """Find maps of the datasets that leave a table and a law invariant; with them, so do all compositions.
 
     Args:
         table: (k_1, ..., k_n) the value at each dataset.
@@ -57,7 +57,7 @@ def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
 
 
 def _single(shape: tuple[int, ...]) -> Iterator[Map]:
-    """The exchanges of two records, the relabellings of one, and those of all records alike."""
+    """Yield the exchanges of two records, the relabellings of one, and those of all records alike."""
     for first, second in combinations(range(len(shape)), 2):
         if shape[first] == shape[second]:
             yield _exchanged(first, second)
@@ -71,14 +71,14 @@ def _single(shape: tuple[int, ...]) -> Iterator[Map]:
 
 
 def _double(shape: tuple[int, ...]) -> Iterator[Map]:
-    """The relabellings of two records at a time."""
+    """Yield the relabellings of two records at a time."""
     for first, second in combinations(range(len(shape)), 2):
         for one, other in product(_relabellings(shape[first]), _relabellings(shape[second])):
             yield _relabelled([(first, one), (second, other)])
 
 
 def _relabellings(size: int) -> list[tuple[int, ...]]:
-    """Orders of the letters of a record other than their own."""
+    """List orders of the letters of a record other than their own."""
     letters = tuple(range(size))
     if size <= FEW_LETTERS:
         return list(permutations(letters))[1:]
@@ -123,7 +123,7 @@ class Orbits:
 
 
 def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
-    """The orbits of datasets under the symmetries of a query and of the true law of the dataset.
+    """Compute the orbits of datasets under the symmetries of a query and of the true law of the dataset.
 
     For a sum modulo m how many records have each residue, and of records whose letters come in multiples of m
     their sum alone, which is the value itself for a parity; the weight for functions of the weight of binary
@@ -160,7 +160,7 @@ def orbits(query: Query, law: ArrayLike | None = None) -> Orbits:
 
 
 def _known(query: Query) -> Orbits | None:
-    """The orbits for a uniform dataset where the structure of the query tells them."""
+    """Return the orbits for a uniform dataset where they follow from the structure of the query."""
     if isinstance(query, ModularSum):
         if all(size % query.modulus == 0 for size in query.alphabets):
             return _counted(query, np.arange(query.modulus))
@@ -178,7 +178,7 @@ def _known(query: Query) -> Orbits | None:
 
 @dataclass(frozen=True)
 class _Folded:
-    """The smaller of a weight and what it lacks of n."""
+    """A query that is the smaller of a weight and its complement to n."""
 
     records: int
 
@@ -187,13 +187,13 @@ class _Folded:
 
 
 def _counted(query: Query, values: IntArray) -> Orbits:
-    """The orbits of a query by its counts, with their probabilities under a uniform dataset."""
+    """Return the orbits of a query by its counts, with their probabilities under a uniform dataset."""
     counts = np.logaddexp.reduce(query.log_counts(0), axis=0)
     return Orbits(query, values, np.exp(counts - query.log_size))
 
 
 def _listed(query: Query, law: ArrayLike | None) -> Orbits:
-    """The orbits under the symmetries that are found in the tables of the query and of the law."""
+    """Find the orbits under the symmetries that are found in the tables of the query and of the law."""
     table = query.table()
     masses = law_of(query, law)
     places = np.arange(table.size).reshape(table.shape)
@@ -207,7 +207,7 @@ def _listed(query: Query, law: ArrayLike | None) -> Orbits:
 
 
 def law_of(query: Query, law: ArrayLike | None) -> FloatArray:
-    """(k_1, ..., k_n) the true law of the dataset, checked; uniform where none is given.
+    """Return the (k_1, ..., k_n) true law of the dataset, checked; uniform where none is given.
 
     Raises:
         PriorError: it is none, or does not fit the query.

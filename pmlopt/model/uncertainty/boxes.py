@@ -57,7 +57,7 @@ class LowerProbability:
     total: Any
 
     def of_first(self, order: Any) -> Any:
-        """(N, M) the lower probabilities of the first k letters of each order, for k = 1, ..., N."""
+        """Compute the (N, M) lower probabilities of the first k letters of each order, for k = 1, ..., N."""
         nu = np.maximum(np.cumsum(self.lower[order], axis=0) - self.shift, 0 * self.total)
         if self.upper is not None:
             # the sum of `upper` over the letters from each place
@@ -69,7 +69,7 @@ class LowerProbability:
         return nu
 
     def of(self, sets: Any) -> FloatArray:
-        """(K,) the lower probabilities of (K, N) sets of letters."""
+        """Compute the (K,) lower probabilities of (K, N) sets of letters."""
         nu = np.maximum(sets @ self.lower - self.shift, 0.0)
         if self.upper is not None:
             nu = np.maximum(nu, self.total - ~sets @ self.upper)
@@ -89,19 +89,19 @@ class ChoquetSet(PriorSet):
     @cached_property
     @abstractmethod
     def floats(self) -> LowerProbability:
-        """The lower probability in floats, with a total near one."""
+        """Return the lower probability in floats, with a total near one."""
 
     @cached_property
     @abstractmethod
     def integers(self) -> LowerProbability:
-        """The lower probability times a positive number, in Python integers without rounding."""
+        """Return the lower probability times a positive number, in Python integers without rounding."""
 
     @property
     def size(self) -> int:
         return len(self.floats.lower)
 
     def by_orbit(self, cells: Cells, values: Sequence[Any], what: str) -> list[Any]:
-        """The value of each cell's letters, of values that letters of one orbit must have in common.
+        """Return the value of each cell's letters, of values that letters of one orbit must have in common.
 
         Args:
             cells: of one output of a symmetric prior.
@@ -125,7 +125,7 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def vacuous(self) -> bool:
-        """Whether the set is that of all priors: nu is 0 but on the set of all letters."""
+        """Return whether the set is that of all priors: nu is 0 except on the set of all letters."""
         return bool((self.floats.of(~np.eye(self.size, dtype=bool)) <= 0).all())
 
     def least_mean(self, matrix: FloatArray) -> FloatArray:
@@ -166,7 +166,7 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def _rationals(self) -> tuple[Any, Fraction, Any]:
-        """The lower probability's `lower`, `shift` and `upper` over its total, as rationals."""
+        """Return the lower probability's `lower`, `shift` and `upper` over its total, as rationals."""
         nu, n = self.integers, self.size
         total = int(nu.total)
         ends = [nu.lower, np.full(n, total, dtype=object) if nu.upper is None else nu.upper]
@@ -175,7 +175,8 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def polytope(self) -> Polytope:
-        """`Q = lower - taken + given`: at most `shift` is taken in all, and Q stays within 0 and `upper`.
+        """Return the set as `Q = lower - taken + given`: at most `shift` is taken, and Q stays within 0 and
+        `upper`.
 
         The first part of z is one; what is taken and given follows. A letter that has more than `shift` can
         give all that is taken.
@@ -201,7 +202,9 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def _parts(self) -> tuple[FloatArray, FloatArray | None, float, float]:
-        """Lower bounds, what letters can take beyond them, what moves from the top, and what others get."""
+        """Return lower bounds, what letters can take beyond them, what moves from the top, and what others
+        get.
+        """
         nu = self.floats
         lower, shift = nu.lower / nu.total, float(nu.shift / nu.total)
         width = None if nu.upper is None else (nu.upper - nu.lower) / nu.total
@@ -209,12 +212,15 @@ class ChoquetSet(PriorSet):
 
     @cached_property
     def _cuts(self) -> bool:
-        """Whether what moves from the largest entries can empty a letter, and is not one letter's then."""
+        """Return whether what moves from the largest entries can empty a letter, and is not one letter's
+        then.
+        """
         lower, _, shift, _ = self._parts
         return shift > 0 and shift >= float(lower.min())
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
-        """By duality `w(v) = lower'min(v, t) - shift t + rest e - width'max(e - v, 0)` at the best t and e.
+        """Return `w(v) = lower'min(v, t) - shift t + rest e - width'max(e - v, 0)` by duality, at the best t
+        and e.
 
         The rest goes to the entry at the edge e, and to those below it what they can take; without upper
         bounds e is the least entry. What lies above the threshold t is cut off; where no letter is emptied t
@@ -290,7 +296,7 @@ class ChoquetSet(PriorSet):
 
     @property
     def pieces(self) -> tuple[Piece, ...]:
-        """The least total of `(a + theta Q)^+` over Q, as the largest of these pieces."""
+        """Return pieces of which the largest is the least total of `(a + theta Q)^+` over Q."""
         nu, n = self.floats, self.size
         lower, shift = nu.lower / nu.total, nu.shift / nu.total
         # nu is never negative: where `lower - shift` is, this piece is larger
@@ -308,7 +314,9 @@ class ChoquetSet(PriorSet):
 
 
 def _at_mass(matrix: FloatArray, weights: Any, mass: float, sign: int) -> FloatArray:
-    """(1, M) the entries at which weights have filled a mass, ascending (sign 1) or descending (-1)."""
+    """Return the (1, M) entries at which weights have filled a mass, ascending (sign 1) or descending
+    (-1).
+    """
     order = np.argsort(sign * matrix, axis=0, kind="stable")
     filled = np.cumsum(weights[order], axis=0)
     # rounding may leave the total weight below the mass: the last entry is the edge then
@@ -375,7 +383,9 @@ class Box(ChoquetSet):
             self.labels = labels_of(labels, len(self.lower), "the labels of the bounds", PrivacyError)
 
     def on_cells(self, cells: Cells) -> Box:
-        """The box on the cells; bounds are rounded outwards, so that it holds every prior of the set."""
+        """Return the box on the cells; bounds are rounded outwards, so that it includes every prior of the
+        set.
+        """
         counts = np.array(cells.counts, dtype=float)
         sides = ((self.lower, "the lower bounds are"), (self.upper, "the upper bounds are"))
         ends = [counts * self.by_orbit(cells, bounds.tolist(), what) for bounds, what in sides]
@@ -388,7 +398,7 @@ class Box(ChoquetSet):
 
     @cached_property
     def _bounded(self) -> bool:
-        """Whether an upper bound is implied by neither the lower bounds nor the sum of one."""
+        """Return whether an upper bound is implied by neither the lower bounds nor the sum of one."""
         return bool((self.upper < 1 - (self.lower.sum() - self.lower) - MEMBER).any())
 
     @cached_property
@@ -452,16 +462,16 @@ class MinimumMass(Box):
 
     @cached_property
     def lower(self) -> FloatArray:  # type: ignore[override]
-        """(N,) the mass, for each letter."""
+        """Return (N,) the mass, for each letter."""
         return np.full(self.size, self.mass)
 
     @cached_property
     def upper(self) -> FloatArray:  # type: ignore[override]
-        """(N,) ones."""
+        """Return (N,) ones."""
         return np.ones(self.size)
 
     def on_cells(self, cells: Cells) -> Box:
-        """The box of the cells' least masses, rounded down."""
+        """Return the box of the cells' least masses, rounded down."""
         if self.size != cells.letters_in_all:
             raise PrivacyError(f"{self!r} is on {self.size} letters, and the prior on {cells.letters_in_all}")
         if self.mass == 0:

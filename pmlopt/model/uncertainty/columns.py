@@ -41,16 +41,17 @@ class Box:
 
     @property
     def capacity(self) -> float:
-        """The mass under p that a column can have at `high`."""
+        """Return the mass under p that a column can have at `high`."""
         return (1 - self.low) / (self.high - self.low) if self.high > 1 > self.low else 1.0
 
     @property
     def constant(self) -> bool:
-        """Whether the constant column is the only one."""
+        """Return whether the constant column is the only one."""
         return self.high <= 1 or self.low >= 1
 
     def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The values (low, step, extra) of columns of mean one: lam is low, plus step on S, plus extra at f.
+        """Compute the values (low, step, extra) of columns of mean one: lam is low, plus step on S, plus
+        extra at f.
 
         Args:
             mass: (K,) the masses p(S).
@@ -64,7 +65,7 @@ class Box:
         return low, np.where(full, (1 - self.low) / np.where(full, mass, 1.0), step), extra
 
     def stricter(self, share: float) -> Box:
-        """The family with both bounds stricter by a share, as far as the constant column allows."""
+        """Return the family with both bounds stricter by a fraction, as far as the constant column allows."""
         return Box(min(1.0, self.low * (1 + share)), max(1.0, self.high * (1 - share)))
 
 
@@ -84,25 +85,29 @@ class Staircase:
 
     @property
     def capacity(self) -> float:
-        """The mass under p below which S must stay, so that m is positive."""
+        """Return the mass under p below which S must stay, so that m is positive."""
         return 1 / self.base if self.base > 1 else 1.0
 
     @property
     def constant(self) -> bool:
-        """Whether the constant column is the only one."""
+        """Return whether the constant column is the only one."""
         return self.base + self.slope <= 1
 
     def lower(self, mass: FloatArray) -> FloatArray:
-        """(K,) the lower value m of the extreme columns, from the masses p(S)."""
+        """Compute the (K,) lower value m of the extreme columns, from the masses p(S)."""
         return (1 - self.base * mass) / (1 - mass + self.slope * mass)
 
     def fill(self, mass: FloatArray, between: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The values (m, the step up from it, 0) of columns of mean one; see `Box.fill`."""
+        """Compute the values (m, the step up from it, 0) of columns of mean one; see
+        `BoxFamily.compute_values`.
+        """
         low = self.lower(mass)
         return low, self.base + (self.slope - 1) * low, np.zeros(mass.shape)
 
     def stricter(self, share: float) -> Staircase:
-        """The family with the upper bound stricter by a share, as far as the constant column allows."""
+        """Return the family with the upper bound stricter by a fraction, as far as the constant column
+        allows.
+        """
         if self.constant:
             return self
         shrunk = max(1 / (self.base + self.slope), 1 - share)
@@ -141,7 +146,9 @@ class Cone:
 
     @cached_property
     def count(self) -> int:
-        """The number of candidates that `extreme` looks at, of which some are not columns or not extreme."""
+        """Return the number of candidates that `extreme_columns` looks at, of which some are not columns
+        or not extreme.
+        """
         n = self.priors.size
         if isinstance(self.priors, ConvexHull):
             k = len(self.priors.laws)
@@ -154,7 +161,9 @@ class Cone:
         return isinstance(priors, ChoquetSet) and priors.floats.upper is None and priors.floats.shift == 0
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
-        """(N, K) all extreme columns of mean one under p, and possibly others; None above the limit."""
+        """Return all (N, K) extreme columns of mean one under p, and possibly others; None above the
+        limit.
+        """
         if self.count > limit:
             return None
         if isinstance(self.priors, ConvexHull):
@@ -170,7 +179,9 @@ class Cone:
         return np.asarray(kept / (p @ kept))
 
     def _one_between(self) -> FloatArray:
-        """(N, K) the columns that are 1 on a set, and between at all other letters or at one, 0 elsewhere."""
+        """Return the (N, K) columns that are 1 on a set, and between at all other letters or at one, 0
+        elsewhere.
+        """
         n = self.priors.size
         sets = (np.arange(2**n)[:, None] >> np.arange(n)) & 1 == 1
         single = np.eye(n, dtype=bool)
@@ -181,7 +192,7 @@ class Cone:
         return np.hstack(parts)
 
     def nested(self, inner: BoolArray, outer: BoolArray) -> FloatArray:
-        """(N, K') the columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.
+        """Return the (N, K') columns that are 1 on `inner`, as small as allowed on `outer`, and 0 elsewhere.
 
         Args:
             inner: (K, N).
@@ -194,7 +205,9 @@ class Cone:
 
 
 def _corners(laws: FloatArray, keep: float) -> FloatArray:
-    """(N, K) the vertices of `0 <= v <= 1, laws v >= keep`, with as many letters between as tight rows."""
+    """Return the (N, K) vertices of `0 <= v <= 1, laws v >= keep`, with as many letters between as tight
+    rows.
+    """
     count, n = laws.shape
     found = []
     for free in range(min(n, count) + 1):
@@ -215,7 +228,9 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
 
 
 def _solved(square: FloatArray, right: FloatArray) -> FloatArray:
-    """(K, M) the solutions of K linear equations, with unknowns scaled to one unit; NaN where singular."""
+    """Solve K linear equations, with unknowns scaled to one unit, for (K, M) solutions; NaN where
+    singular.
+    """
     units, none = square.max(axis=0, initial=0.0), np.full(right.shape, np.nan)
     if not units.all():
         return none

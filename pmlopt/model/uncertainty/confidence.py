@@ -28,7 +28,7 @@ HALVINGS = 64
 def binomial_intervals(
     successes: FloatArray, failures: FloatArray, tail: float
 ) -> tuple[FloatArray, FloatArray]:
-    """The ends of Clopper-Pearson intervals, each wrong with probability `tail` at most.
+    """Compute the ends of Clopper-Pearson intervals, each wrong with probability `tail` at most.
 
     They are rounded outward, and looked for by the binomial's tails: SciPy's inverse of them can be far off
     in large samples.
@@ -56,7 +56,7 @@ def binomial_intervals(
 
 
 def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray], BoolArray]) -> FloatArray:
-    """The nearest ends that are right, (K,) and at most 1, by bisection of their logarithms.
+    """Find the nearest ends that are right, (K,) and at most 1, by bisection of their logarithms.
 
     Args:
         start: (K,) where the ends are too near.
@@ -75,7 +75,7 @@ MAX_LETTERS_BALANCE = 20
 
 
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
-    """The l1 distance that the empirical distribution exceeds with probability at most delta.
+    """Compute the l1 distance that the empirical distribution exceeds with probability at most delta.
 
     `2 sqrt((log(2^N - 2) - log delta) / (m phi(kappa)))`, at most 2, with
     `phi(t) = log((1 - t) / t) / (1 - 2 t)` and phi(1/2) = 2. Without kappa it holds for every distribution:
@@ -108,7 +108,7 @@ def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -
 
 
 def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5) -> int:
-    """The number of samples from which on `weissman_radius` is at most a radius.
+    """Compute the number of samples from which on `weissman_radius` is at most a radius.
 
     `4 (log(2^N - 2) - log delta) / (phi(kappa) radius^2)`, rounded up.
 
@@ -138,7 +138,7 @@ def weissman_samples(radius: float, size: int, delta: float, kappa: float = 0.5)
 
 
 def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -> float:
-    """The probability over the sample that the empirical distribution is further off than a radius.
+    """Compute the probability over the sample that the empirical distribution is further off than a radius.
 
     At most `(2^N - 2) exp(-m phi(kappa) radius^2 / 4)`, and at most one. For more than one letter it is at
     least the smallest normal float, 2.2e-308.
@@ -162,7 +162,7 @@ def weissman_delta(radius: float, samples: int, size: int, kappa: float = 0.5) -
 
 
 def chance_beyond(half: float, samples: int, size: int, kappa: float) -> float:
-    """The bound of `weissman_delta` at half a radius, which may be 0."""
+    """Compute the bound of `weissman_delta` at half a radius, which may be 0."""
     draws = whole(samples, "the number of samples", PrivacyError)
     letters = whole(size, "the size of the alphabet", PrivacyError)
     exponent = phi(kappa) * (float(draws) * half * half)
@@ -174,7 +174,7 @@ def chance_beyond(half: float, samples: int, size: int, kappa: float) -> float:
 def fewest_samples(
     half: float, size: int, delta: float, kappa: float, enough: Callable[[int], bool], none: str
 ) -> int:
-    """The fewest samples that are enough, from about `(log(2^N - 2) - log delta) / (phi(kappa) half^2)` on.
+    """Find the fewest samples that suffice, from about `(log(2^N - 2) - log delta) / (phi(kappa) half^2)` on.
 
     Raises:
         PrivacyError: an argument is outside its range, or, in the words of `none`, no number is enough.
@@ -191,7 +191,7 @@ def fewest_samples(
 
 
 def phi(kappa: float) -> float:
-    """The exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
+    """Compute the exponent `log((1 - k) / k) / (1 - 2 k)` of a deviation, which decreases on (0, 1/2] to 2.
 
     Raises:
         PrivacyError: kappa is outside (0, 1/2].
@@ -211,7 +211,7 @@ def phi(kappa: float) -> float:
 
 
 def weissman_kappa(prior: PriorLike) -> float:
-    """kappa, `max_A min(p(A), 1 - p(A))` over the events A: how evenly a distribution can be halved.
+    """Compute kappa, `max_A min(p(A), 1 - p(A))` over the events A: how evenly a distribution can be halved.
 
     Exact up to 20 letters, and for any number where one letter has half the mass or more; else the upper
     bound 1/2, which is safe in `weissman_radius`. One letter cannot be halved: 0.
@@ -238,7 +238,8 @@ def weissman_kappa(prior: PriorLike) -> float:
 def confidence_ball(
     counts: Prior | Mapping[Label, int] | Sequence[int], delta: float, kappa: float = 0.5
 ) -> L1Ball:
-    """The l1 ball around an empirical distribution that holds the true one except with probability delta.
+    """Build the l1 ball around an empirical distribution that contains the true one except with probability
+    delta.
 
     Args:
         counts: of a sample on letters that were fixed before it, without pseudo-counts: a prior with a sample
@@ -268,7 +269,8 @@ def confidence_ball(
 
 
 def confidence_box(counts: Prior | Mapping[Label, int] | Sequence[int], delta: float) -> Box:
-    """Clopper-Pearson intervals that hold every letter's true probability at once, except with delta.
+    """Build Clopper-Pearson intervals that contain every letter's true probability at once, except with
+    delta.
 
     For two letters it is the one exact interval at delta; for N > 2 each has delta / N (Bonferroni). A letter
     that was not seen has the lower bound 0; the prior of the design can then be any on the same letters.
@@ -305,7 +307,8 @@ def confidence_chain(
     smoothing: float = 0.5,
     labels: Iterable[Label] | None = None,
 ) -> Chain:
-    """The chain of counted moves within bounds that hold the true kernel, except with probability delta.
+    """Build the chain of counted moves within bounds that contain the true kernel, except with probability
+    delta.
 
     How often a state is left depends on where its moves lead, so that an interval for a fixed number of moves
     would promise too much. Those of Clopper and Pearson hold here for every number of moves up to the K that
@@ -341,7 +344,7 @@ def confidence_chain(
 
 
 def _intervals(counts: tuple[int, ...], tail: float) -> tuple[FloatArray, FloatArray]:
-    """The ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most."""
+    """Compute the ends of Clopper-Pearson intervals, (N,) each, wrong with probability `tail` at most."""
     draws = sum(counts)
     try:
         float(draws)
@@ -359,7 +362,7 @@ REGIONS: Mapping[str, Callable[[Prior | Mapping[Label, int], float], PriorSet]] 
 
 
 def log_events(size: int) -> float:
-    """The logarithm log(2^N - 2) of the number of events between none and all; -inf for one letter.
+    """Return the logarithm log(2^N - 2) of the number of events between none and all; -inf for one letter.
 
     Examples:
         >>> log_events(2) == math.log(2), round(log_events(2000) / math.log(2), 9)
@@ -373,7 +376,7 @@ def log_events(size: int) -> float:
 def _counts_of(
     counts: Prior | Mapping[Label, int] | Sequence[int],
 ) -> tuple[tuple[Label, ...], tuple[int, ...]]:
-    """The labels and counts of a sample, which are not all 0."""
+    """Return the labels and counts of a sample, which are not all 0."""
     if isinstance(counts, Prior):
         _sample_size(counts)
         if counts.counts is None:

@@ -68,7 +68,7 @@ class JointLaws(Record):
 
     @classmethod
     def ball(cls, secret: Secret, radius: float) -> JointLaws:
-        """Every joint law within an l1 distance of that of a secret, and some more.
+        """Build a set that contains every joint law within an l1 distance of that of a secret, and some more.
 
         Moving a mass of radius / 2 moves the law of S by at most `radius`, and the law of X given s by at
         most `radius / P(s)`: the overlap of Q(s, .) and P(s, .) is at least the larger of their masses less
@@ -92,7 +92,7 @@ class JointLaws(Record):
 
     @classmethod
     def confidence(cls, secret: Secret, delta: float) -> JointLaws:
-        """The joint laws that hold the true one except with probability delta over a sample of pairs.
+        """Build joint laws that contain the true one except with probability delta over a sample of pairs.
 
         Each of the S + 1 laws has an equal part of delta and the l1 ball of its own sample: that of S all n
         pairs, that of X given s the n_s pairs with s, which are independent draws once the secrets are known.
@@ -139,7 +139,7 @@ class JointLaws(Record):
         return made
 
     def check_secret(self, secret: Secret) -> None:
-        """Raise a PrivacyError where the set is around another secret, or does not hold its joint law."""
+        """Raise a PrivacyError where the set is around another secret, or does not contain its joint law."""
         if self.around not in (None, secret):
             raise PrivacyError(
                 f"the joint laws of `over` are around those of {self.around!r}, and `about` is {secret!r}: "
@@ -154,7 +154,7 @@ class JointLaws(Record):
 
     @property
     def words(self) -> str:
-        """Which joint laws these are, in words that follow "for every joint law"."""
+        """Return which joint laws these are, in words that follow "for every joint law"."""
         given = {one.words for one in self.conditionals}
         each = given.pop() if len(given) == 1 else "in a set of its own"
         return (
@@ -164,11 +164,11 @@ class JointLaws(Record):
 
     @property
     def scope(self) -> str:
-        """For which joint laws a bound over this set holds, in words."""
+        """Return for which joint laws a bound over this set holds, in words."""
         return told_scope(f"for every joint law {self.words}", "joint law", self.delta)
 
     def means(self, matrix: Any) -> tuple[Any, Any, Any]:
-        """The extreme means of each column given each value, times one number, and that number.
+        """Compute the extreme means of each column given each value, times one number, and that number.
 
         Args:
             matrix: (N, M) floats, or an object array of Python integers.
@@ -186,7 +186,7 @@ class JointLaws(Record):
         return least, most, unit
 
     def outcome_sums(self, least: Any, most: Any) -> tuple[Any, Any]:
-        """The least probability of each outcome for each value s, whose own mean is the largest one.
+        """Compute the least probability of each outcome for each value s, whose own mean is the largest one.
 
         Returns:
             (S, M) times a positive number, and that number.
@@ -200,14 +200,16 @@ class JointLaws(Record):
         return np.array(found), unit
 
     def ratios(self, matrix: FloatArray) -> FloatArray:
-        """(S, M) the largest `Q(y | s) / Q(y)` over the set; 0 where the outcome never occurs."""
+        """Compute the (S, M) largest `Q(y | s) / Q(y)` over the set; 0 where the outcome never occurs."""
         least, most, _ = self.means(matrix)
         sums, unit = self.outcome_sums(least, most)
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.asarray(np.where(most > 0, most * unit / sums, 0.0))
 
     def worst(self, column: FloatArray, value: int) -> tuple[FloatArray, FloatArray]:
-        """The law of X given a value, and the law of X, (N,) each, at which a column tells most of it."""
+        """Find the law of X given a value, and the law of X, (N,) each, at which a column reveals most of
+        it.
+        """
         rows = np.array([one.worst_prior(column) for one in self.conditionals])
         rows[value] = self.conditionals[value].worst_prior(column.max() - column)
         return rows[value], self.law.worst_prior(rows @ column) @ rows
@@ -217,7 +219,7 @@ class JointLaws(Record):
 
 
 def _one_law(secret: Secret) -> Any:
-    """(S, N) the whole numbers of the only joint law."""
+    """Return the (S, N) integers of the only joint law."""
     if len(secret.weights) != 1:
         raise PrivacyError(
             f"the secret has {len(secret.weights)} joint laws: a set is around one, and several hold without "

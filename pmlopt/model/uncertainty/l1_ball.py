@@ -56,7 +56,7 @@ class Center(Record):
         labels: Annotated[tuple[Label, ...], Given("labels"), Shape("letters")],
         counts: Annotated[tuple[Annotated[int, Range(0)], ...], Shape("letters")] | None = None,
     ) -> Center:
-        """As a file has it, of which counts give the probabilities.
+        """Build a centre from the fields of a file, of which counts give the probabilities.
 
         Raises:
             PrivacyError: they are no distribution, or another one than the counts.
@@ -75,13 +75,13 @@ class Center(Record):
 
     @classmethod
     def of_counts(cls, counts: tuple[int, ...], labels: tuple[Label, ...]) -> Center:
-        """The empirical distribution of counts, of which some are 0."""
+        """Build the empirical distribution of counts, of which some are 0."""
         total = sum(counts)
         return cls(np.array([count / total for count in counts]), labels, counts)
 
     @classmethod
     def of(cls, values: PriorLike | Center) -> Prior | Center:
-        """A centre from an array: a prior where no entry is 0."""
+        """Build a centre from an array: a prior where no entry is 0."""
         if isinstance(values, Prior | Center):
             return values
         found = vector(values, "the centre", PrivacyError)
@@ -92,17 +92,17 @@ class Center(Record):
 
     @property
     def size(self) -> int:
-        """N, the number of letters."""
+        """Return N, the number of letters."""
         return len(self.probabilities)
 
     @property
     def pmf(self) -> FloatArray:
-        """(N,) the probabilities over their sum."""
+        """Return the (N,) probabilities over their sum."""
         return self.probabilities / math.fsum(self.probabilities)
 
     @property
     def weights(self) -> tuple[int, ...]:
-        """N integers whose ratios are exactly those of the probabilities."""
+        """Return N integers whose ratios are exactly those of the probabilities."""
         return self.counts if self.counts is not None else common_integers(self.probabilities)[0]
 
 
@@ -152,7 +152,7 @@ class L1Ball(ChoquetSet):
             check_possible(self.center.probabilities + self.radius)
 
     def on_cells(self, cells: Cells) -> L1Ball:
-        """The ball around the cells' masses: its priors are what those of the ball are on the cells."""
+        """Return the ball around the cells' masses, which are the masses of the priors of the ball."""
         center = self.center
         if isinstance(center, SymmetricPrior):
             if not isinstance(cells.whole, SymmetricPrior) or center != cells.whole:
@@ -164,16 +164,18 @@ class L1Ball(ChoquetSet):
 
     @property
     def half(self) -> float:
-        """The mass that can move, radius / 2."""
+        """Return the mass that can move, radius / 2."""
         return self.radius / 2
 
     @property
     def empties(self) -> bool:
-        """Whether the adversary can take all of a letter's mass: the form without CVaR no longer applies."""
+        """Return whether the adversary can take all of a letter's mass: the form without CVaR no longer
+        applies.
+        """
         return self.half >= float(self.center.pmf.min())
 
     def families(self, keep: float) -> tuple[Family, ...]:
-        """Extreme columns of mean one under the centre with `keep max v <= w(v)`: all below 2 min p.
+        """Return extreme columns of mean one under the centre with `keep max v <= w(v)`: all below 2 min p.
 
         From there on there are those with a `Plateau` too.
         """
@@ -219,5 +221,5 @@ class L1Ball(ChoquetSet):
         return max(best, float((p @ gains).max()), float(top_mean(p, gains, min(high, 1.0)).max()))
 
     def __repr__(self) -> str:
-        """The size and radius, without the whole centre."""
+        """Return the size and radius, without the whole centre."""
         return f"L1Ball(<prior on {self.size} letters>, {self.radius:g})"

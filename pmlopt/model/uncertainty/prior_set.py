@@ -34,7 +34,9 @@ def check_possible(most: FloatArray) -> None:
 
 
 def told_scope(members: str, truth: str, delta: float | None) -> str:
-    """For whom a bound over a set holds: for its members, and with confidence for the truth that it holds."""
+    """Return for whom a bound over a set holds: its members, and with confidence the truth that it
+    contains.
+    """
     if delta is None:
         return members
     return f"for the true {truth}, except with probability {delta:g} over the sample ({members})"
@@ -96,13 +98,15 @@ class LinearRows:
     least: FloatArray
 
     def declare(self, mechanism: cp.Expression) -> tuple[dict[str, cp.Constraint], dict[str, cp.Variable]]:
-        """The rows on the columns of a cvxpy variable, and the (U, M) numbers that they bring."""
+        """Return the rows on the columns of a cvxpy variable, and the (U, M) numbers that they bring."""
         numbers, bounded = cp.Variable((len(self.least), mechanism.shape[1])), np.isfinite(self.least)
         rows = {"dual_rows": self.on_column @ mechanism + self.on_numbers @ numbers <= 0}
         return {**rows, "dual_signs": numbers[bounded] >= 0}, {"numbers": numbers}
 
     def numbers(self, matrix: FloatArray) -> FloatArray:
-        """(U, M) numbers with which the rows are broken least by the columns of a matrix, or hold by most."""
+        """Find (U, M) numbers with which the rows have the least violation or the largest slack at a
+        matrix.
+        """
         system = sparse.hstack([self.on_numbers, sparse.csr_array(-np.ones((self.on_numbers.shape[0], 1)))])
         costs = np.append(np.zeros(len(self.least)), 1.0)
         bounds = [*((low, None) for low in self.least), (-1, 1)]
@@ -113,7 +117,7 @@ class LinearRows:
         return np.array([one.x for one in found]).T[:-1]
 
     def multipliers(self, p: FloatArray, gains: FloatArray, pairs: Any | None = None) -> FloatArray:
-        """(K + R, M) multipliers of the rows in `max <p g, v>`, `<p, v> = 1` for each column g of gains.
+        """Find (K + R, M) multipliers of the rows in `max <p g, v>`, `<p, v> = 1` for each column g of gains.
 
         HiGHS starts each from the basis of the one before.
 
@@ -174,20 +178,21 @@ class PriorSet(Record, ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """N, the number of letters."""
+        """Return N, the number of letters."""
 
     @property
     @abstractmethod
     def words(self) -> str:
-        """Which priors these are, in words that follow "for every prior"."""
+        """Return which priors these are, in words that follow "for every prior"."""
 
     @property
     def scope(self) -> str:
-        """For which priors a bound over this set holds, in words."""
+        """Return for which priors a bound over this set holds, in words."""
         return told_scope(f"for every prior {self.words}", "distribution", self.delta)
 
     def on_cells(self, cells: Cells) -> PriorSet:
-        """What the priors of the set are on the cells of an output, from whose values alone least means come.
+        """Return what the priors of the set are on the cells of an output, which determines least means
+        there.
 
         Args:
             cells: of one output of a symmetric prior.
@@ -214,11 +219,12 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def least_mean(self, matrix: FloatArray) -> FloatArray:
-        """(M,) the least mean of each column of an (N, M) matrix over the set."""
+        """Compute the (M,) least mean of each column of an (N, M) matrix over the set."""
 
     @abstractmethod
     def least_sum(self, matrix: Any) -> tuple[Any, Any]:
-        """The least means times a positive number, and that number; integers for a matrix of integers.
+        """Compute the least means times a positive number, and that number; integers for a matrix of
+        integers.
 
         Args:
             matrix: (N, M) floats, or an object array of Python integers.
@@ -226,10 +232,12 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def worst_prior(self, column: FloatArray) -> FloatArray:
-        """(N,) a prior of the set at which the mean of the (N,) column is least; it may have zeros."""
+        """Return an (N,) prior of the set at which the mean of the (N,) column is least; it may have
+        zeros.
+        """
 
     def contains(self, prior: PriorLike) -> bool:
-        """Whether a prior is in the set, up to rounding (1e-12).
+        """Return whether a prior is in the set, up to rounding (1e-12).
 
         Raises:
             PrivacyError: the prior is on other letters than the set.
@@ -240,11 +248,12 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def holds(self, p: FloatArray) -> bool:
-        """Whether the (N,) probabilities are in the set, up to rounding (`MEMBER`)."""
+        """Return whether the (N,) probabilities are in the set, up to rounding (`MEMBER`)."""
 
     @abstractmethod
     def nearby(self, law: FloatArray) -> Any:
-        """(N,) rationals: a prior of the set, for certain, that is near a law where the law is near the set.
+        """Return (N,) rationals: a prior of the set, for certain, that is near a law where the law is near
+        the set.
 
         Args:
             law: (N,) finite; negative entries count as zero, and it need not sum to one.
@@ -253,10 +262,11 @@ class PriorSet(Record, ABC):
     @cached_property
     @abstractmethod
     def polytope(self) -> Polytope:
-        """The set by linear rows, in floats."""
+        """Return the set by linear rows, in floats."""
 
     def rows(self, keep: float) -> LinearRows:
-        """The columns with `keep max v <= w(v)` by linear rows; the numbers are max v and dual multipliers.
+        """Return the columns with `keep max v <= w(v)` by linear rows; the numbers are max v and dual
+        multipliers.
 
         By duality over the `polytope`, `w(v) = max -right'y` over y with `parts'v + rows'y >= 0`, the entries
         of y being at least 0 but for those of equations.
@@ -273,7 +283,7 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
-        """The twin of `least_mean` for a cvxpy variable, in sparse form.
+        """Return the twin of `min_mean` for a cvxpy variable, in sparse form.
 
         Args:
             mechanism: (N, M), non-negative.
@@ -281,7 +291,8 @@ class PriorSet(Record, ABC):
         """
 
     def block(self, keep: float) -> Block | None:
-        """The columns v >= 0 with `keep max v <= w(v)` as a `Block`; None without such a form or an inside.
+        """Return the columns v >= 0 with `keep max v <= w(v)` as a `Block`; None without such a form or
+        interior.
 
         Args:
             keep: e^-epsilon, in (0, 1].
@@ -290,11 +301,12 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def auxiliary(self, matrix: FloatArray) -> dict[str, FloatArray]:
-        """The values that the variables brought by `declare` take at a given matrix."""
+        """Return the values that the variables brought by `to_cvxpy` take at a given matrix."""
 
     @abstractmethod
     def relaxation(self, p: FloatArray, gains: FloatArray, keep: float) -> float:
-        """Support function of the bound: max `<p g, v>` over columns v >= 0 within it and over columns g.
+        """Compute the support function of the bound: max `<p g, v>` over columns v >= 0 within it and columns
+        g.
 
         The columns have `<p, v> = 1` and `keep max v <= w(v)`.
 
@@ -309,11 +321,13 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-        """(T, M) multipliers of `keep max v <= w(v)` for each column g, from which `relaxation` follows."""
+        """Return (T, M) multipliers of `keep max v <= w(v)` for each column g, from which
+        `support_function` follows.
+        """
 
     @abstractmethod
     def proved_gain(self, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray) -> float:
-        """What (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
+        """Compute what (T, M) multipliers prove that no column collects: any numbers of at least 0 do.
 
         It is the least tau at which `min_Q sum_x (p (g - tau) + theta Q)^+ - theta keep` is at most 0 for all
         columns g, with room for rounding.
@@ -321,7 +335,8 @@ class PriorSet(Record, ABC):
 
     @abstractmethod
     def between(self, inner: Any, outer: Any, keep: float) -> FloatArray:
-        """(K,) the least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep <= w`.
+        """Compute the (K,) least b in [0, 1] such that b on `outer`, 1 on `inner` and 0 elsewhere keeps `keep
+        <= w`.
 
         Args:
             inner: (K, N) sets of letters, none with w(inner) > keep.

@@ -47,7 +47,7 @@ class WorstCase(float):
 
 
 def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray:
-    """The largest leakage of each output over a set of priors, (M,) `log(max_x P[x,y] / w(P[:,y]))` in nats.
+    """Compute the (M,) largest leakages of outputs over a set, `log(max_x P[x,y] / w(P[:,y]))`, in nats.
 
     -inf for outputs that never occur.
 
@@ -74,7 +74,7 @@ def pointwise_capacity(priors: PriorSet, mechanism: MechanismLike) -> FloatArray
 
 
 def leakage_capacity(priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
-    """The leakage capacity `max_Q max_y log(max_x P[x,y] / sum_x Q[x] P[x,y])` over a set of priors, in nats.
+    """Compute the leakage capacity `max_Q max_y log(max_x P[x,y] / sum_x Q[x] P[x,y])` over a set, in nats.
 
     Exact for every set: the inner minimum is a formula, and no sampling is involved.
 
@@ -104,7 +104,8 @@ def leakage_capacity(priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
 
 
 def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: MechanismLike) -> WorstCase:
-    """The local leakage sensitivity: the capacity over a set less the PML level under one of its priors.
+    """Compute the local leakage sensitivity: the capacity over a set less the PML level under one of its
+    priors.
 
     Args:
         prior: N letters, in the set.
@@ -135,7 +136,7 @@ def leakage_sensitivity(prior: PriorLike, priors: PriorSet, mechanism: Mechanism
 
 
 def distance(first: PriorLike, second: PriorLike) -> float:
-    """The l1 distance `sum_x |p[x] - q[x]|` of two priors, in [0, 2].
+    """Compute the l1 distance `sum_x |p[x] - q[x]|` of two priors, in [0, 2].
 
     Raises:
         PrivacyError: they are on different letters, or on the same in another order.
@@ -152,7 +153,7 @@ def distance(first: PriorLike, second: PriorLike) -> float:
 
 
 def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike, second: PriorLike) -> float:
-    """How far the PML levels under two priors of a set can be apart: `exp(C) |p - q|_1`, in nats.
+    """Bound the difference of the PML levels under two priors of a set: `exp(C) |p - q|_1`, in nats.
 
     Args:
         priors: the set; C is the mechanism's leakage capacity over it.
@@ -185,7 +186,8 @@ def lipschitz_bound(priors: PriorSet, mechanism: MechanismLike, first: PriorLike
 
 
 def level_increase_within_distance(prior: PriorLike, epsilon: float, radius: float) -> float:
-    """How much more than epsilon a mechanism of level epsilon can leak within an l1 distance, in nats.
+    """Compute how much more than epsilon a mechanism of level epsilon can leak within an l1 distance, in
+    nats.
 
     `-log(1 - radius/2 (e^eps - 1) / min p)` in the first privacy region, that is for
     `e^eps (1 - min p) < 1`, and `-log(1 - radius/2 e^eps)` past it. Both hold for every radius: whichever
@@ -220,7 +222,8 @@ def level_increase_within_distance(prior: PriorLike, epsilon: float, radius: flo
 
 
 def leakage_growth(epsilon: float, least: float | None) -> float:
-    """How fast leakage can grow with the mass an adversary moves: the largest `(max v - min v) / <p, v>`.
+    """Compute how fast leakage can grow with the mass an adversary moves: the largest `(max v - min v) / <p,
+    v>`.
 
     `(e^eps - 1) / min p` in the first privacy region and `e^eps` past it, or where min p is not known.
 
@@ -236,12 +239,12 @@ def leakage_growth(epsilon: float, least: float | None) -> float:
 
 
 def _in_first_region(least: float, epsilon: float) -> bool:
-    """Whether `e^eps (1 - min p) < 1`: no mechanism of level eps has a zero."""
+    """Return whether `e^eps (1 - min p) < 1`: no mechanism of level eps has a zero."""
     return least == 1 or epsilon < -math.log1p(-least)
 
 
 def level_increase_is_attained(prior: PriorLike, mechanism: MechanismLike) -> bool:
-    """Whether `level_increase_within_distance` is the mechanism's sensitivity for radii below 2 min p.
+    """Return whether `level_increase_within_distance` is the mechanism's sensitivity for radii below 2 min p.
 
     Both need an output whose leakage is the level: in the first region one whose entries are as far apart
     as that leakage allows, `max v - min v = (e^eps - 1) / min p <p, v>` (as in extremal mechanisms); past it
@@ -272,7 +275,7 @@ def level_increase_is_attained(prior: PriorLike, mechanism: MechanismLike) -> bo
 
 
 def level_within_distance(epsilon: float, radius: float, least: float | None = None) -> float:
-    """The PML level under any prior within an l1 distance of one under which it is epsilon, in nats.
+    """Compute the PML level under any prior within an l1 distance of one under which it is epsilon, in nats.
 
     `eps - log(1 - radius/2 e^eps)`; the bound of Theorem 4 past the first region, which holds in all of
     them. In the first region, `eps - log(1 - radius/2 (e^eps - 1) / min p)` is less.
@@ -306,7 +309,7 @@ def level_within_distance(epsilon: float, radius: float, least: float | None = N
 
 
 def level_needed_at_centre(epsilon: float, radius: float) -> float:
-    """The level at the centre of an l1 ball that suffices for epsilon on all of it, in nats.
+    """Compute the level at the centre of an l1 ball that suffices for epsilon on all of it, in nats.
 
     `eps' = eps - log(1 + radius/2 e^eps)`, the inverse of `level_within_distance`. It is the whole
     condition for columns with a zero, where the radius is below 2 min p.
@@ -332,7 +335,7 @@ def level_needed_at_centre(epsilon: float, radius: float) -> float:
 
 
 def _less(share: float) -> float:
-    """The growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left.
+    """Compute the growth -log(1 - share) of a level whose mean falls by a share; inf where nothing is left.
 
     What may be nothing but for the rounding of the share is nothing: a bound errs upwards.
     """
@@ -352,7 +355,8 @@ def _radius(radius: float) -> float:
 def samples_needed(
     size: int, epsilon: float, target: float, delta: float, kappa: float = 0.5, least: float | None = None
 ) -> int:
-    """The least m for which level epsilon at the estimate is level `target` in truth, but for delta.
+    """Compute the least m for which level epsilon at the estimate is level `target` in truth, except with
+    delta.
 
     The least m with `failure_bound(m, ...) <= delta`, that is
     `m >= (log(2^N - 2) - log delta) / (phi(kappa) w^2)` with the half radius w of `failure_bound`.
@@ -390,7 +394,8 @@ def failure_bound(
     kappa: float = 0.5,
     least: float | None = None,
 ) -> float:
-    """The probability over the sample that level epsilon at the estimate is not level `target` in truth.
+    """Bound the probability over the sample that level epsilon at the estimate is not level `target` in
+    truth.
 
     At most `(2^N - 2) exp(-phi(kappa) m w^2)`, and at most one; `w = e^-eps - e^-eps'` is half the radius
     that takes the one level to the other, `(1 - e^(eps - eps')) least / (e^eps - 1)` in the first region.
@@ -424,7 +429,8 @@ def true_level_with_confidence(
     kappa: float = 0.5,
     least: float | None = None,
 ) -> float:
-    """The level eps' in truth of a mechanism with level epsilon at the estimate, but for delta, in nats.
+    """Compute the level in truth of a mechanism with level epsilon at the estimate, except with delta, in
+    nats.
 
     `eps - log(1 - beta/2 e^eps)` with beta = `weissman_radius(m, N, delta, kappa)`; inf from beta = 2 e^-eps
     on. In the first region, `eps - log(1 - beta/2 (e^eps - 1) / least)`.
@@ -451,7 +457,7 @@ def true_level_with_confidence(
 
 
 def _half_radius(epsilon: float, target: float, least: float | None) -> float:
-    """Half the radius within which level eps at the centre is level eps' at most; 1 where that is all priors.
+    """Compute half the radius within which level eps at the centre is level eps' at most; 1 for all priors.
 
     `e^-eps - e^-eps'`, or in the first region `(1 - e^(eps - eps')) / leakage_growth(eps, least)`.
     """

@@ -32,7 +32,7 @@ class Piece:
     rate: float
 
     def at(self, costs: FloatArray, theta: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
-        """(M,) values less theta keep and (M,) slopes, for the columns of costs."""
+        """Return (M,) values less theta keep and (M,) slopes, for the columns of costs."""
         rate = self.rate - keep
         values = costs.sum(axis=0) + theta * rate
         if self.weights is None:
@@ -45,7 +45,7 @@ class Piece:
 
 
 def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> float:
-    """The support function of the columns that PML over a set allows, at the best column g of gains.
+    """Compute the support function of the columns that PML over a set allows, at the best column g of gains.
 
     `max <p g, v>` over g, and over v >= 0 with `<p, v> = 1` and `keep max v <= min_Q <Q, v>`.
 
@@ -82,7 +82,8 @@ def largest_gain(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep
 def mixture_thetas(
     laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
 ) -> tuple[FloatArray, FloatArray]:
-    """(K, M) the theta of each column for the convex hull of (K, N) laws, and the (M,) tau that they prove.
+    """Find the (K, M) theta of each column for the convex hull of (K, N) laws, and the (M,) tau that they
+    prove.
 
     Here theta has a coordinate for each law, and minimises `sum_x (p (g - tau) + theta laws)^+ - keep theta`;
     the multipliers of that are a column, and its mean the next tau (Dinkelbach's method). Nothing rests on
@@ -105,7 +106,7 @@ def mixture_thetas(
 
 
 def best_thetas(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:
-    """(1, M) the theta of each column at the tau of `largest_gain`; keep < 1."""
+    """Find the (1, M) theta of each column at the tau of `max_gain`; keep < 1."""
     tau = largest_gain(pieces, p, gains, keep)
     return _least(pieces, p[:, None] * (gains - tau), keep)[1][None, :]
 
@@ -113,7 +114,7 @@ def best_thetas(pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep:
 def gain_at(
     pieces: Sequence[Piece], p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
 ) -> float:
-    """The tau that (1, M) multipliers prove to be none below `largest_gain`: what no column collects.
+    """Compute the tau that (1, M) multipliers prove: an upper bound on `max_gain`.
 
     Examples:
         >>> uniform = (Piece(np.full(4, 0.25), 1.0),)
@@ -139,7 +140,9 @@ def gain_at(
 def gain_at_mixtures(
     laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float, theta: FloatArray
 ) -> float:
-    """The tau that (K, M) multipliers of the (K, N) laws prove; the twin of `gain_at` for a convex hull."""
+    """Compute the tau that (K, M) multipliers of the (K, N) laws prove; the twin of `bound_gain` for a
+    convex hull.
+    """
     if keep >= 1:
         return float((p @ gains).max())
     # weak duality needs theta >= 0 and nothing more of it
@@ -157,7 +160,7 @@ _CENTRALITY, _BOUNDARY_FRACTION, _LEAST_GAP, _MAX_STEPS = 0.1, 0.99, 1e-13, 60
 def _excess(
     theta: FloatArray, laws: FloatArray, p: FloatArray, gains: FloatArray, keep: float
 ) -> Callable[[FloatArray], FloatArray]:
-    """The dual values of columns of gains at multipliers theta of the laws, as a function of tau."""
+    """Return the dual values of columns of gains at multipliers theta of the laws, as a function of tau."""
 
     def excess(tau: FloatArray) -> FloatArray:
         costs, total = p[:, None] * (gains - tau), theta.sum(axis=0)
@@ -168,7 +171,7 @@ def _excess(
 
 
 def _mixtures(laws: FloatArray, costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
-    """About the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep theta`, by column.
+    """Find about the theta (K, M) >= 0 that minimise `sum_x (costs + theta laws)^+ - keep theta`, by column.
 
     They are the multipliers of `max <costs, v>` over 0 <= v <= 1 with `laws v >= keep`: by a primal-dual
     path from a point inside, for all columns at once, with a step length for each. The v (N, M) come too.
@@ -219,7 +222,7 @@ def _largest_root(
     low: float,
     high: float,
 ) -> float:
-    """The largest zero of decreasing functions, approached from the right: `_root` for the largest of them.
+    """Find the largest zero of decreasing functions, approached from the right.
 
     Columns whose function is not positive at the left end are left out.
     """
@@ -240,7 +243,7 @@ def _rounding(costs: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
-    """(M,) the zeros of decreasing functions that are positive at `low`, approached from the right.
+    """Find the (M,) zeros of decreasing functions that are positive at `low`, approached from the right.
 
     Regula falsi with halved weights, the Illinois method [dowell1971modified]; ends at a relative width of
     1e-15, or where nothing moves.
@@ -271,7 +274,7 @@ def _root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: F
 
 
 def _least(pieces: Sequence[Piece], costs: FloatArray, keep: float) -> tuple[FloatArray, FloatArray]:
-    """(M,) the minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers."""
+    """Find the (M,) minima over theta >= 0 of the largest piece less theta keep, and the (M,) minimisers."""
 
     def at(theta: FloatArray) -> tuple[FloatArray, FloatArray]:
         values, slopes = zip(*(piece.at(costs, theta, keep) for piece in pieces), strict=True)
@@ -293,7 +296,7 @@ def lowest_between(
     right: FloatArray,
     size: FloatArray,
 ) -> tuple[FloatArray, FloatArray]:
-    """(M,) the minima of convex functions on intervals, and the (M,) minimisers.
+    """Find the (M,) minima of convex functions on intervals, and the (M,) minimisers.
 
     Cutting planes: the next point is where the lines at both ends cross.
 
@@ -329,7 +332,7 @@ def lowest_between(
 
 
 def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray:
-    """(M,) the conditional value at risk of each column: its mean over its largest `mass` under `weights`.
+    """Compute the conditional value at risk of each column: its mean over its largest `mass` under `weights`.
 
     It solves a fractional knapsack. Computed as `c + sum_x w[x] max(v[x] - c, 0) / mass`
     [rockafellar2000optimization], which is at least the mean for every c and equal to it where the largest
@@ -356,7 +359,8 @@ def top_mean(weights: FloatArray, values: FloatArray, mass: float) -> FloatArray
 
 
 def two_values(p: FloatArray, gains: FloatArray, keep: float) -> float:
-    """Support function of the columns that LDP allows: the largest `<p g, v>` over them and over columns g.
+    """Compute the support function of the columns that LDP allows: the largest `<p g, v>` over them and
+    columns g.
 
     The columns have `<p, v> = 1` and `keep max v <= min v`. The extreme ones take two values, and the best is
     high on the k letters of largest gain for some k.

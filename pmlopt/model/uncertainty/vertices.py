@@ -65,7 +65,7 @@ class ConvexHull(PriorSet):
 
     @cached_property
     def _integers(self) -> tuple[Any, int]:
-        """(K, N) integers, in each row proportional to a vertex, with one common sum."""
+        """Return (K, N) integers, in each row proportional to a vertex, with one common sum."""
         rows = [common_integers(point)[0] for point in self.points]
         total = math.lcm(*(sum(row) for row in rows))
         return np.array([[value * (total // sum(row)) for value in row] for row in rows], dtype=object), total
@@ -92,14 +92,14 @@ class ConvexHull(PriorSet):
         return shares @ weights / (shares.sum() * total)
 
     def _mixture(self, law: FloatArray) -> tuple[FloatArray, float]:
-        """(K,) the shares of the vertices in the mixture nearest to a law, and its distance from it."""
+        """Find the (K,) weights of the vertices in the mixture nearest to a law, and its distance from it."""
         system = np.vstack([self.laws.T, np.ones(len(self.laws))])
         shares, distance = optimize.nnls(system, np.append(law, 1.0))
         return shares, float(distance)
 
     @cached_property
     def polytope(self) -> Polytope:
-        """Mixtures of the vertices by their shares."""
+        """Return mixtures of the vertices by their weights."""
         return Polytope(self.laws.T, np.ones((1, len(self.laws))), np.ones(1), np.array([True]))
 
     def declare(self, mechanism: cp.Variable, largest: cp.Variable) -> LeastMean:
@@ -118,7 +118,7 @@ class ConvexHull(PriorSet):
 
     @property
     def theta_rows(self) -> int:  # type: ignore[override]
-        """One for each vertex."""
+        """Return one for each vertex."""
         return len(self.laws)
 
     def thetas(self, p: FloatArray, gains: FloatArray, keep: float) -> FloatArray:

@@ -22,7 +22,7 @@ Workload: TypeAlias = str | Numbers | Labelled | None
 
 
 def workload_matrix(workload: Workload, labels: Sequence[Label]) -> FloatArray:
-    """(K, N) the matrix W of the combinations W f of the frequencies f of N letters.
+    """Build the (K, N) matrix W of the combinations W f of the frequencies f of N letters.
 
     Args:
         workload: K rows of N numbers, which may name their columns by the letters (a frame, mappings), one
@@ -64,7 +64,7 @@ class WorkloadRows:
 
     @property
     def matrix(self) -> FloatArray:
-        """(K, N) the rows as floats."""
+        """Return the (K, N) rows as floats."""
         return self.exact.astype(float)
 
     def split(self, weights: FloatArray | None = None) -> tuple[FloatArray, FloatArray]:
@@ -107,7 +107,7 @@ class WorkloadRows:
 
 
 def workload_rows(workload: Workload, labels: Sequence[Label]) -> WorkloadRows:
-    """Return the rows of a workload with their names; see `workload_matrix`.
+    """Return the rows of a workload with their names; see `build_workload_matrix`.
 
     Rows without a name of their own are called by their number.
 
@@ -206,7 +206,7 @@ of singular values, of which the others have six digits."""
 
 @dataclass(frozen=True, eq=False)
 class EstimationError(Utility):
-    """Minimise the error of the frequencies that are estimated from a release.
+    """The error of the frequencies that are estimated from a release, to be minimised.
 
     n people have letters from frequencies f near the prior p, and each releases an output of the mechanism.
     With lam_y the column of y over its mean q[y], one output has the Fisher information
@@ -269,13 +269,16 @@ class EstimationError(Utility):
         criterion: Criterion = "A",
         letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
     ) -> EstimationError:
-        """As a file has it: the letters are those of the columns of a matrix, where it names them."""
+        """Build the utility from the fields of a file: the letters of a matrix's columns, where it names
+        them.
+        """
         named = workload is not None and not isinstance(workload, str)
         given = Labelled(workload, (None, letters), "the workload") if named else workload
         return cls(given, criterion)
 
     def combinations(self, prior: PriorLike) -> FloatArray:
-        """(K, N) the workload for the letters of a prior; for "A" each row less its mean under the prior.
+        """Return the (K, N) workload for the letters of a prior; for "A" each row less its mean under the
+        prior.
 
         Raises:
             UtilityError: it does not fit them.
@@ -285,7 +288,7 @@ class EstimationError(Utility):
         return rows.matrix if self.criterion == "D" else rows.centred(p.pmf)
 
     def rows(self, prior: PriorLike) -> WorkloadRows:
-        """The rows of the workload for the letters of a prior.
+        """Return the rows of the workload for the letters of a prior.
 
         Raises:
             UtilityError: it does not fit them.
@@ -296,7 +299,7 @@ class EstimationError(Utility):
         return workload_rows(wanted, as_prior(prior).labels)
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The error of a given mechanism: n times a variance ("A"), or nats ("D")."""
+        """Compute the error of a given mechanism: n times a variance ("A"), or nats ("D")."""
         p, m = paired(prior, mechanism)
         return error_of(p, m, self.combinations(p), self.criterion)
 

@@ -34,7 +34,7 @@ UtilityLike: TypeAlias = Utility | str | Callable[[Any, Any], float]
 
 
 def informations() -> dict[str, Callable[[], SubConvex]]:
-    """The sub-convex utilities that a name alone says, those of other packages that are imported too.
+    """Return the sub-convex utilities that have a name, also those of other packages that are imported.
 
     Examples:
         >>> sorted(informations())[:3]
@@ -45,7 +45,7 @@ def informations() -> dict[str, Callable[[], SubConvex]]:
 
 
 def as_utility(given: UtilityLike) -> Utility:
-    """The utility that is given: itself, by its name, or a loss as a function d(x, y) of two labels.
+    """Return the utility that is given: itself, by its name, or a loss as a function d(x, y) of two labels.
 
     The names are those of losses ("hamming"), of the gain "match", of informations ("mutual-information"),
     and "estimation-error", after which a colon and a workload may stand. They are read in any case, with
@@ -91,6 +91,7 @@ def _is_table(given: Any) -> bool:
 
 
 def _named(given: str) -> Utility:
+    """Return the utility of a name."""
     name = "-".join(given.lower().replace("_", " ").split()) if given.isascii() else given
     name = ABBREVIATIONS.get(name, name)
     kind, _, workload = name.partition(":")

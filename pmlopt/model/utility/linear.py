@@ -30,11 +30,11 @@ class Utility(Record, ABC):
 
     @abstractmethod
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The utility of a given mechanism, in the units of the utility."""
+        """Compute the utility of a given mechanism, in the units of the utility."""
 
 
 def hamming(x: Any, y: Any) -> float:
-    """The Hamming loss: 1 where the released label differs from the secret, 0 where it is the same.
+    """Return the Hamming loss: 1 where the released label differs from the secret, 0 where it is the same.
 
     NaN is the same label as NaN: a missing value that is released as missing is no error.
 
@@ -46,12 +46,12 @@ def hamming(x: Any, y: Any) -> float:
 
 
 def _is_nan(label: Any) -> bool:
-    """Whether a label is a number that is none, which no label equals, not even itself."""
+    """Return whether a label is NaN, which no label equals, not even itself."""
     return bool(label != label)
 
 
 def absolute(x: Any, y: Any) -> float:
-    """The absolute loss |x - y|, on labels that are numbers.
+    """Return the absolute loss |x - y|, on labels that are numbers.
 
     Examples:
         >>> absolute(3, 5)
@@ -61,7 +61,7 @@ def absolute(x: Any, y: Any) -> float:
 
 
 def squared(x: Any, y: Any) -> float:
-    """The squared loss (x - y)^2, on labels that are numbers.
+    """Return the squared loss (x - y)^2, on labels that are numbers.
 
     Examples:
         >>> squared(3, 5)
@@ -80,7 +80,7 @@ LOSSES: Mapping[str, Callable[[Any, Any], float]] = {
 
 
 def match(x: Any, y: Any) -> float:
-    """The gain of a right guess: 1 where the released label is the secret, 0 where it differs.
+    """Return the gain of a right guess: 1 where the released label is the secret, 0 where it differs.
 
     Examples:
         >>> match("a", "a"), match("a", "b")
@@ -107,7 +107,7 @@ def _difference(x: Any, y: Any) -> float:
 
 @dataclass(frozen=True, eq=False)
 class LinearUtility(Utility):
-    """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses say whether it is maximised."""
+    """A utility E[f(X, Y)] = sum_xy p[x] f[x,y] P[x,y]; subclasses define whether it is maximised."""
 
     matrix: Numbers | Labelled | Callable[[Any, Any], float]
     axes: ClassVar[Axes] = (None, None)
@@ -126,31 +126,33 @@ class LinearUtility(Utility):
         letters: Annotated[tuple[Label, ...], Shape("letters")] | None = None,
         outputs: Annotated[tuple[Label, ...], Shape("outputs")] | None = None,
     ) -> LinearUtility:
-        """As a file has it: by the name of a function, or a matrix and its labels."""
+        """Build the utility from the fields of a file: by the name of a function, or a matrix and its
+        labels.
+        """
         return cls(matrix if callable(matrix) else Labelled(matrix, (letters, outputs), "the matrix"))
 
     @property
     def what(self) -> str:
-        """Gain or loss."""
+        """Return "gain" or "loss"."""
         return "gain" if self.maximised else "loss"
 
     @property
     def letters(self) -> tuple[Label, ...] | None:
-        """The labels of the rows of a matrix, where it has some."""
+        """Return the labels of the rows of a matrix, where it has some."""
         return self.axes[0]
 
     @property
     def outputs(self) -> tuple[Label, ...] | None:
-        """The labels of its columns."""
+        """Return the labels of its columns."""
         return self.axes[1]
 
     @property
     def columns(self) -> int | tuple[Label, ...] | None:
-        """The outputs that a matrix fixes, or their number; None for a function of the labels."""
+        """Return the outputs that a matrix fixes, or their number; None for a function of the labels."""
         return None if callable(self.matrix) else self.axes[1] or np.asarray(self.matrix).shape[1]
 
     def table(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
-        """(N, M) the values of f on the given labels.
+        """Compute the (N, M) values of f on the given labels.
 
         Raises:
             UtilityError: the matrix has another shape or other labels, or the function fails or is not
@@ -183,11 +185,11 @@ class LinearUtility(Utility):
 
     @property
     def shape(self) -> Any:
-        """What the utility says of the letters and outputs of a symmetric prior; None if nothing."""
+        """Return what the utility fixes of the letters and outputs of a symmetric prior; None if nothing."""
         return None
 
     def on_orbits(self, space: PairSpace) -> FloatArray:
-        """(C,) the values of f on orbits of pairs, on which f must be constant.
+        """Compute the (C,) values of f on orbits of pairs, on which f must be constant.
 
         Where there are at most 2^20 pairs all are looked at. Of more, one of each orbit and three random
         images of it: that f is constant on orbits is then what the person says who gives it.
@@ -232,12 +234,12 @@ class LinearUtility(Utility):
             )
 
     def gains(self, inputs: Sequence[Label], outputs: Sequence[Label]) -> FloatArray:
-        """The matrix as gains: of a loss, its negative."""
+        """Return the matrix as gains: of a loss, its negative."""
         table = self.table(inputs, outputs)
         return table if self.maximised else -table
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The expectation under a given mechanism, in the units of the gain or loss.
+        """Compute the expectation under a given mechanism, in the units of the gain or loss.
 
         A square mechanism without any labels releases the letters of the prior, in their order.
 
@@ -258,12 +260,12 @@ class LinearUtility(Utility):
         return expectation(p, self.table(inputs, outputs), m.matrix)
 
     def expression(self, prior: Prior, table: FloatArray, mechanism: cp.Variable) -> cp.Expression:
-        """The expectation as an affine expression of an (N, M) variable; twin of `value`."""
+        """Return the expectation as an affine expression of an (N, M) variable; twin of `value`."""
         return cp.sum(cp.multiply(prior.pmf[:, None] * table, mechanism))
 
 
 class ExpectedGain(LinearUtility):
-    """Maximise the expected gain E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y].
+    """The expected gain E[g(X, Y)] = sum_xy p[x] g[x,y] P[x,y], to be maximised.
 
     Args:
         matrix: (N, M) gains, which may have labels (a pandas frame in its index and columns, or a mapping
@@ -286,7 +288,7 @@ class ExpectedGain(LinearUtility):
 
 
 class ExpectedLoss(LinearUtility):
-    """Minimise the expected loss E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y].
+    """The expected loss E[d(X, Y)] = sum_xy p[x] d[x,y] P[x,y], to be minimised.
 
     Args:
         matrix: (N, M) losses, which may have labels as for `ExpectedGain`, or a function d(x, y) of an
@@ -315,10 +317,12 @@ _ROUNDING = 1e-12
 
 
 def row_offsets(table: FloatArray) -> FloatArray:
-    """(N,) the least entry of each row: an offset of the utility that no mechanism can change."""
+    """Return the (N,) least entry of each row: an offset of the utility that no mechanism can change."""
     return np.asarray(table.min(axis=1))
 
 
 def expectation(prior: Prior, table: FloatArray, matrix: FloatArray) -> float:
-    """Expectation of a table of values under a prior and a mechanism, sum_xy p[x] table[x,y] matrix[x,y]."""
+    """Compute the expectation of a table under a prior and a mechanism, sum_xy p[x] table[x,y]
+    matrix[x,y].
+    """
     return float(prior.pmf @ (table * matrix).sum(axis=1))

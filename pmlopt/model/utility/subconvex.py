@@ -21,7 +21,7 @@ ColumnFunction = Callable[[FloatArray, FloatArray], Any]
 
 @dataclass(frozen=True, eq=False)
 class SubConvex(Utility):
-    """Maximise a sub-convex utility `sum_y mu(P[:,y], p)`, mu convex and homogeneous in the column.
+    """A sub-convex utility `sum_y mu(P[:,y], p)` to be maximised, mu convex and homogeneous in the column.
 
     `P[:,y] = q[y] lam_y` with lam_y of mean one under p (the lift of the column), so the utility is
     `sum_y q[y] mu(lam_y, p)`, and extreme columns reach its maximum.
@@ -52,19 +52,19 @@ class SubConvex(Utility):
 
     @property
     def name(self) -> str:
-        """The name of the utility in messages and files."""
+        """Return the name of the utility in messages and files."""
         own: str | None = getattr(self, "kind", None)
         return own or getattr(self.function, "__name__", "function").replace("<lambda>", "function")
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The utility of a given mechanism."""
+        """Compute the utility of a given mechanism."""
         p, m = paired(prior, mechanism)
         occurring = m.matrix[:, m.support]
         law = p.pmf @ occurring
         return float(self.worths(p.pmf, occurring / law) @ law)
 
     def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
-        """(K,) the values of mu on the columns of an (N, K) matrix.
+        """Compute the (K,) values of mu on the columns of an (N, K) matrix.
 
         Raises:
             UtilityError: the function fails, or gives anything but a finite number.
@@ -129,7 +129,7 @@ def _shown(column: FloatArray, p: FloatArray) -> str:
 
 @dataclass(frozen=True, eq=False, init=False)
 class GuessingProbability(SubConvex):
-    """Maximise the probability of guessing X from Y, `sum_y max_x p[x] P[x,y]`.
+    """The probability of guessing X from Y, `sum_y max_x p[x] P[x,y]`, to be maximised.
 
     Its optimum is that of `ExpectedGain(np.eye(N))`, which has N outputs and works for any N.
 
@@ -150,7 +150,8 @@ class GuessingProbability(SubConvex):
 
 @dataclass(frozen=True, eq=False, init=False)
 class FInformation(SubConvex):
-    """Maximise the f-information `I_f(X; Y) = sum_xy p[x] q[y] f(P[x,y] / q[y])`, f convex with f(1) = 0.
+    """The f-information `I_f(X; Y) = sum_xy p[x] q[y] f(P[x,y] / q[y])`, f convex with f(1) = 0, to be
+    maximised.
 
     These utilities add up over the letters of a column, which is what column generation needs to
     prove an optimum on alphabets too large to list all extreme columns.
@@ -182,7 +183,7 @@ class FInformation(SubConvex):
         return own
 
     def phi(self, lifts: FloatArray) -> FloatArray:
-        """The generator f applied entry by entry."""
+        """Compute the generator f entry by entry."""
         return np.asarray(self.generator(lifts), dtype=float)
 
     def worths(self, p: FloatArray, lifts: FloatArray) -> FloatArray:
@@ -197,7 +198,7 @@ class FInformation(SubConvex):
 
 
 class MutualInformation(FInformation):
-    """Maximise the mutual information I(X; Y) in nats, the f-information of f(t) = t log t.
+    """The mutual information I(X; Y) in nats, the f-information of f(t) = t log t, to be maximised.
 
     Computed with t log t - t + 1, which has the same sum and loses no digits near t = 1.
 
@@ -218,7 +219,7 @@ class MutualInformation(FInformation):
 
 
 class TotalVariation(FInformation):
-    """Maximise the total variation `1/2 sum_xy p[x] |P[x,y] - q[y]|`: f(t) = |t - 1| / 2.
+    """The total variation `1/2 sum_xy p[x] |P[x,y] - q[y]|`, f(t) = |t - 1| / 2, to be maximised.
 
     Examples:
         >>> TotalVariation().value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
@@ -232,7 +233,7 @@ class TotalVariation(FInformation):
 
 
 class ChiSquare(FInformation):
-    """Maximise the chi-square information `sum_xy p[x] (P[x,y] - q[y])^2 / q[y]`: f(t) = (t - 1)^2.
+    """The chi-square information `sum_xy p[x] (P[x,y] - q[y])^2 / q[y]`, f(t) = (t - 1)^2, to be maximised.
 
     Examples:
         >>> ChiSquare().value([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]])
@@ -246,7 +247,7 @@ class ChiSquare(FInformation):
 
 
 class Hellinger(FInformation):
-    """Maximise the squared Hellinger distance to independence, f(t) = (sqrt(t) - 1)^2.
+    """The squared Hellinger distance to independence, f(t) = (sqrt(t) - 1)^2, to be maximised.
 
     `sum_xy p[x] (sqrt(P[x,y]) - sqrt(q[y]))^2`, between 0 and 2.
 

@@ -38,17 +38,19 @@ class Coordinatewise(LinearUtility):
     def from_fields(  # type: ignore[override]
         cls, function: PairFunction | Annotated[FloatArray, Shape("letters", "outputs")]
     ) -> Coordinatewise:
-        """As a file has it: by the matrix of one record, or the name of a function."""
+        """Build the utility from the fields of a file: by the matrix of one record, or the name of a
+        function.
+        """
         return cls(function)
 
     @property
     def function(self) -> Any:
-        """What one record adds: a matrix, or a function of two labels."""
+        """Return what one record adds: a matrix, or a function of two labels."""
         return self.each.matrix
 
     @property
     def shape(self) -> Any:
-        """(A, B) the letters of a record and of an output's, where a matrix fixes them."""
+        """Return (A, B) the letters of a record and of an output's, where a matrix fixes them."""
         return None if callable(self.each.matrix) else np.asarray(self.each.matrix).shape
 
     def _sum(self, x: Any, y: Any) -> float:
@@ -64,7 +66,7 @@ class Coordinatewise(LinearUtility):
 
 
 class CoordinateLoss(Coordinatewise):
-    """Minimise the expected loss `E[sum_i d(X_i, Y_i)]` that adds over the records of a table.
+    """The expected loss `E[sum_i d(X_i, Y_i)]` that adds over the records of a table, to be minimised.
 
     Args:
         matrix: (A, B) the loss on one record's letters, by position, or a function d(a, b) of their labels.
@@ -85,7 +87,7 @@ class CoordinateLoss(Coordinatewise):
 
 
 class CoordinateGain(Coordinatewise):
-    """Maximise the expected gain `E[sum_i g(X_i, Y_i)]` that adds over the records of a table.
+    """The expected gain `E[sum_i g(X_i, Y_i)]` that adds over the records of a table, to be maximised.
 
     Args:
         matrix: (A, B) the gain on one record's letters, by position, or a function g(a, b) of their labels.
@@ -104,7 +106,7 @@ class CoordinateGain(Coordinatewise):
 
 
 class Displacement(LinearUtility):
-    """A gain or loss on a circle of N letters that depends on `(y - x) mod N` alone."""
+    """A gain or loss on a circle of N letters that depends on `(y - x) mod N` only."""
 
     def __init__(self, values: ArrayLike | Callable[[int], float]) -> None:
         if not callable(values):
@@ -115,7 +117,7 @@ class Displacement(LinearUtility):
 
     @classmethod
     def from_fields(cls, values: Annotated[FloatArray, Shape("letters")]) -> Displacement:  # type: ignore[override]
-        """As a file has it."""
+        """Build the utility from the fields of a file."""
         return cls(values)
 
     @property
@@ -124,11 +126,11 @@ class Displacement(LinearUtility):
 
     @property
     def shape(self) -> Any:
-        """(N, N), where a list fixes it."""
+        """Return (N, N), where a list fixes it."""
         return None if callable(self.values) else (len(self.values), len(self.values))
 
     def _listed(self, size: int) -> FloatArray:
-        """(N,) the values by displacement."""
+        """Return the (N,) values by displacement."""
         listed = [self.values(d) for d in range(size)] if callable(self.values) else self.values
         found = float_array(listed, 1, f"the {self.what} by displacement", UtilityError)
         if len(found) != size:
@@ -157,7 +159,7 @@ class Displacement(LinearUtility):
 
 
 def on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
-    """(N,) a loss on two numbers at the distances along a circle of N letters, by displacement.
+    """Compute the (N,) loss on two numbers at the distances along a circle of N letters, by displacement.
 
     Examples:
         >>> from pmlopt.model.utility import squared
@@ -168,7 +170,7 @@ def on_circle(loss: Callable[[int, int], float], size: int) -> FloatArray:
 
 
 class DisplacementLoss(Displacement):
-    """Minimise the expected loss `E[d((Y - X) mod N)]` on a circle.
+    """The expected loss `E[d((Y - X) mod N)]` on a circle, to be minimised.
 
     Args:
         values: (N,) the loss at each displacement, or a function of it.
@@ -186,7 +188,7 @@ class DisplacementLoss(Displacement):
 
 
 class DisplacementGain(Displacement):
-    """Maximise the expected gain `E[g((Y - X) mod N)]` on a circle.
+    """The expected gain `E[g((Y - X) mod N)]` on a circle, to be maximised.
 
     Args:
         values: (N,) the gain at each displacement, or a function of it.
@@ -204,7 +206,7 @@ class DisplacementGain(Displacement):
 
 
 class SumOfParts(LinearUtility):
-    """A gain or loss on several secrets side by side that adds over them, `f(x, y) = sum_i f_i(x_i, y_i)`.
+    """A gain or loss on several independent secrets that adds over them, `f(x, y) = sum_i f_i(x_i, y_i)`.
 
     Args:
         parts: a utility for each secret of a `ProductPrior`, all gains or all losses.
@@ -231,7 +233,7 @@ class SumOfParts(LinearUtility):
 
     @property
     def maximised(self) -> bool:  # type: ignore[override]
-        """Whether the parts are gains."""
+        """Return whether the parts are gains."""
         return self.parts[0].maximised
 
     @property
@@ -240,7 +242,7 @@ class SumOfParts(LinearUtility):
 
     @property
     def shape(self) -> Any:
-        """What each part says of letters and outputs."""
+        """Return what each part fixes of letters and outputs."""
         return tuple(part.shape for part in self.parts)
 
     def table(self, inputs: Sequence[Any], outputs: Sequence[Any]) -> FloatArray:
@@ -267,7 +269,8 @@ GROWTHS: Mapping[str, Callable[[FloatArray], FloatArray]] = {"squared": np.squar
 
 @dataclass(frozen=True, eq=False)
 class DistanceLoss(Utility):
-    """Minimise `E growth(d(X, Y))` for a `Continuous` secret X, with d the Euclidean distance.
+    """The loss `E growth(d(X, Y))` for a `Continuous` secret X, with d the Euclidean distance, to be
+    minimised.
 
     Args:
         growth: a function of an array of distances, such as `numpy.square`, that nowhere falls (1,001 steps
@@ -285,7 +288,7 @@ class DistanceLoss(Utility):
     maximised: ClassVar[bool] = False
 
     def of(self, distances: FloatArray) -> FloatArray:
-        """The loss at distances.
+        """Compute the loss at distances.
 
         Raises:
             UtilityError: it is not finite, or falls where the distance grows.
@@ -306,11 +309,11 @@ class DistanceLoss(Utility):
 
     @property
     def least(self) -> float:
-        """The loss at the distance 0, the least there is."""
+        """Return the loss at the distance 0, the least there is."""
         return float(self.of(np.zeros(1))[0])
 
     def value(self, prior: PriorLike, mechanism: MechanismLike) -> float:
-        """The loss of a mechanism between labels that are numbers, or tuples of them."""
+        """Compute the loss of a mechanism between labels that are numbers, or tuples of them."""
         p, m = paired(prior, mechanism)
         here, there = (exact_array(side).reshape(len(side), -1) for side in (m.inputs, m.outputs))
         apart = np.sqrt((differences(here[:, None, :], there[None, :, :]) ** 2).sum(axis=2))

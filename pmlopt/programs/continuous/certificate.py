@@ -26,7 +26,7 @@ VALUE_BOXES, BOUND_BOXES = 16_384, 2_048
 
 
 def mean_losses(secret: Continuous, utility: DistanceLoss, grid: Grid) -> tuple[FloatArray, BoolArray]:
-    """(N, M) the mean loss of each centre in each bin of positive probability, and (size,) which these are.
+    """Compute (N, M) the mean loss of each centre in each bin of positive probability, and the mask of bins.
 
     The mean over a bin is that of the farthest points of its parts, so that it errs upwards.
     """
@@ -50,7 +50,7 @@ def least_loss(
     multipliers: FloatArray,
     boxes: int = BOUND_BOXES,
 ) -> float:
-    """What no mechanism on the secret betters, whatever it puts out, from a multiplier for each bin.
+    """Bound the loss of every mechanism on the secret from below, from a multiplier for each bin.
 
     By duality on the boxes of a divided grid: `<p, rho> + min_y (least of E[(loss - rho) lam_y])`, over the
     columns lam_y that the requirement allows, with the multipliers constant on bins or linear between them.
@@ -67,7 +67,7 @@ def least_loss(
 
 
 def _extended(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> Iterator[FloatArray]:
-    """Multipliers for the boxes of a divided grid: constant on each bin, and linear between centres."""
+    """Iterate over multipliers on a divided grid: constant on each bin, and linear between centres."""
     yield multipliers[grid.parents(pieces)]
     if len(grid.edges) == 1:
         at, known = fine.centres[:, 0], grid.centres[:, 0]
@@ -75,13 +75,13 @@ def _extended(grid: Grid, fine: Grid, pieces: int, multipliers: FloatArray) -> I
 
 
 def _pieces(grid: Grid, boxes: int) -> int:
-    """Into how many parts each interval is cut, for about so many boxes in all."""
+    """Return into how many parts each interval is cut, for about so many boxes in all."""
     return max(2, math.ceil(math.pow(boxes / grid.size, 1 / len(grid.edges))))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinsCertificate(Certificate):
-    """What is claimed of a mechanism on the bins of a continuous secret.
+    """The claims about a mechanism on the bins of a continuous secret.
 
     Attributes:
         grid: the bins.
@@ -101,22 +101,22 @@ class BinsCertificate(Certificate):
 
     @property
     def prior(self) -> Prior:
-        """The probabilities of the bins."""
+        """Return the probabilities of the bins."""
         return self.bins.prior
 
     @property
     def level(self) -> float:
-        """The level of the mechanism, in nats."""
+        """Return the level of the mechanism, in nats."""
         return self.bins.level
 
     @property
     def statement(self) -> str:
-        """The level, and on how many bins."""
+        """Return the level, and on how many bins."""
         return f"{self.bins.statement}, on {self.mechanism.matrix.shape[0]} bins"
 
     @property
     def fits(self) -> bool:
-        """Whether there is an output and a multiplier for each bin of the grid, and at most one row."""
+        """Return whether each bin of the grid has an output and a multiplier, and at most one row."""
         rows, outputs = self.mechanism.matrix.shape
         rising = all(len(edges) > 1 and bool((np.diff(edges) > 0).all()) for edges in self.grid.edges)
         return rising and rows <= outputs == self.grid.size == len(self.multipliers)
@@ -130,7 +130,7 @@ class BinsCertificate(Certificate):
         return rounding_of(2, abs(self.value))
 
     def checks(self) -> tuple[Claim, ...]:
-        """What is said of the bins, and what the law of the secret adds to it."""
+        """Return the claims about the bins, and those that the law of the secret adds."""
         fits = self.fits and self.mechanism == self.bins.mechanism
         fit = "there are rows, outputs and multipliers for each bin of the grid"
         return (
@@ -141,7 +141,7 @@ class BinsCertificate(Certificate):
         )
 
     def _about_law(self) -> tuple[Claim, ...]:
-        """What rests on the law of the secret: that the losses are those of the bins, and the bound."""
+        """Check the claims on the law of the secret: that the losses are those of the bins, and the bound."""
         same = self.value == self.bins.value
         text = "it is the loss on the bins" if same else "it is not the loss on the bins"
         return (
@@ -153,7 +153,7 @@ class BinsCertificate(Certificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ContinuousCertificate(BinsCertificate):
-    """The mechanism loses at most `value`, and no mechanism on the secret loses less than `bound`.
+    """The claim that the mechanism loses at most `value`, and that none loses less than `bound`.
 
     Attributes:
         secret: the secret, with its law.
@@ -166,7 +166,7 @@ class ContinuousCertificate(BinsCertificate):
     utility: DistanceLoss
 
     def rows(self, points: ArrayLike) -> IntArray:
-        """(n,) the row of the mechanism for each of (n, axes) secrets.
+        """Find (n,) the row of the mechanism for each of (n, axes) secrets.
 
         Raises:
             PriorError: a secret is outside of the support, or in a bin that has no probability under the law.
@@ -183,7 +183,7 @@ class ContinuousCertificate(BinsCertificate):
         return np.asarray(rows[boxes])
 
     def _about_law(self) -> tuple[Claim, ...]:
-        """The probabilities of the bins, the losses in them and the bound, computed anew from the law."""
+        """Compute the probabilities of the bins, the losses in them and the bound anew from the law."""
         prior = self.secret.prior(self.grid)
         same = np.array_equal(prior.pmf, self.bins.prior.pmf)
         text = f"the bins have {'the' if same else 'other'} probabilities of the law"

@@ -32,7 +32,7 @@ LONGER = 5
 
 @dataclass(frozen=True)
 class Refinement:
-    """Designs on finer and finer bins, until the loss and its bound are close.
+    """The method of designs on finer and finer bins, until the loss and its bound are close.
 
     Args:
         most: the number of bins past which none are halved any more.
@@ -51,7 +51,7 @@ class Refinement:
             raise ProgramError(f"{self.most} bins and {self.boxes} boxes: allow two of each at least")
 
     def __call__(self, program: ContinuousDesign, options: Options, _: None) -> Found[ContinuousCertificate]:
-        """Solve, bound, halve; the best bound of all steps is kept with the best value."""
+        """Solve, bound and halve; the best bound of all steps is kept with the best value."""
         begin = time.perf_counter()
         clock = options.clock
         allowed = program.allowed_gap(options.tolerance)
@@ -84,7 +84,7 @@ class Refinement:
 def certified_on(
     program: ContinuousDesign, grid: Grid, boxes: int = BOUND_BOXES, clock: Clock = FOREVER
 ) -> ContinuousCertificate:
-    """The certificate of the best mechanism on the bins of a grid."""
+    """Solve the design on the bins of a grid, and certify its best mechanism."""
     design = program.on(grid)
     options = Options(clock.at_least(1e-3), ON_BINS)
     start = linear.QUESTION.start(design, None, options.clock)
@@ -122,7 +122,7 @@ def certified_on(
 def _bounded(
     program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, clock: Clock
 ) -> tuple[float, int]:
-    """The bound, and on how many boxes: in a limited time on more and more, while there is time for it."""
+    """Compute the bound and its number of boxes: in a limited time on more and more, while time remains."""
     count, found = max(2, boxes // COARSEST) if clock.limited else boxes, []
     while True:
         before = clock.read()
@@ -135,7 +135,7 @@ def _bounded(
 def _multipliers(
     program: ContinuousDesign, design: LinearDesign, grid: Grid, found: FloatArray | None
 ) -> FloatArray:
-    """(size,) the multipliers of the losses on all bins; those without probability have their neighbours'."""
+    """Expand (size,) the multipliers of losses to all bins; bins without probability take a neighbour's."""
     inside = np.zeros(design.prior.size) if found is None else found
     kept = program.secret.masses(grid) > 0
     where = np.flatnonzero(kept)
@@ -146,7 +146,7 @@ def _multipliers(
 
 
 def _cost(found: ContinuousCertificate) -> FloatArray:
-    """(size,) what each bin costs: the loss less that of the nearest points, as secret and as output."""
+    """Compute (size,) the cost of each bin: its loss less that of the nearest points."""
     grid, matrix = found.grid, found.bins.prior.pmf[:, None] * found.mechanism.matrix
     kept = found.secret.masses(grid) > 0
     apart = found.utility.of(grid.nearest())[kept]

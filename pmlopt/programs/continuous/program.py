@@ -42,17 +42,17 @@ class ContinuousDesign(Program[ContinuousCertificate]):
 
     @cached_property
     def first(self) -> Grid:
-        """The bins that the search begins with."""
+        """Return the bins that the search begins with."""
         return self.secret.even(max(2, round(FIRST_BOXES ** (1 / self.secret.axes))))
 
     @cached_property
     def scale(self) -> float:
-        """The loss of the best constant on the first bins, of releasing nothing, above that of the truth."""
+        """Return the loss of the best constant on the first bins, above that of releasing the truth."""
         design = self.on(self.first)
         return float((design.prior.pmf @ design.table).min()) - self.utility.least
 
     def on(self, grid: Grid) -> LinearDesign:
-        """The design on the bins of a grid, with the mean loss in each; one output at each centre."""
+        """Build the design on the bins of a grid, with the mean loss in each; one output at each centre."""
         table, _ = mean_losses(self.secret, self.utility, grid)
         outputs = tuple(box_labels(grid, np.ones(grid.size, dtype=bool)))
         return linear_design(self.secret.prior(grid), self.privacy, ExpectedLoss(table), outputs)

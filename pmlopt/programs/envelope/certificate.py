@@ -23,7 +23,7 @@ from pmlopt.programs.envelope.masses import Outcomes, RationalMechanism, reached
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PostProcessingCertificate(Certificate):
-    """What is claimed of a mechanism and all its post-processings, in rational arithmetic.
+    """The claims about a mechanism and all its post-processings, in rational arithmetic.
 
     Every float is a dyadic rational; the prior and the rows of mechanism and attack are over their sums,
     e^value or e^epsilon is replaced by a rational above it for the value and by one below it for the bound.
@@ -51,21 +51,21 @@ class PostProcessingCertificate(Certificate):
 
     @property
     def scope(self) -> str:
-        """For which priors the bound holds, after a comma; nothing where it is one."""
+        """Return the priors for which the bound holds, after a comma; nothing where it is one."""
         return "" if self.over is None else f", {self.over.scope}"
 
     def outcomes(self) -> Outcomes:
-        """The outcomes of the attack under the prior; none where it does not fit the mechanism."""
+        """Compute the outcomes of the attack under the prior; none where it does not fit the mechanism."""
         if len(self.attack.matrix) != len(self.mechanism.outputs):
             return []
         return RationalMechanism.of(self.prior, self.mechanism.matrix).outcomes(self.attack.matrix)
 
     def under_all(self) -> RationalMechanism:
-        """The mechanism with all priors that the bound is for."""
+        """Return the mechanism with all priors that the bound is for, as rationals."""
         return RationalMechanism.of(self.prior, self.mechanism.matrix, self.over)
 
     def prior_claims(self) -> tuple[Claim, ...]:
-        """That the prior of the attack is of the set, up to rounding, and that a sample shows the set."""
+        """Check that the attack's prior is in the set, up to rounding, and that a sample shows the set."""
         over = self.over
         if over is None:
             return ()
@@ -76,7 +76,7 @@ class PostProcessingCertificate(Certificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EnvelopeCertificate(PostProcessingCertificate):
-    """The envelope of a mechanism from both sides, in nats.
+    """The certificate of the envelope of a mechanism from both sides, in nats.
 
     `value` is reached by `attack`: outcomes of mass delta or more leak as much or more. `bound` is what no
     post-processing exceeds with probability delta or more: by the multipliers, or, where there are none,
@@ -96,17 +96,17 @@ class EnvelopeCertificate(PostProcessingCertificate):
 
     @property
     def level(self) -> float:
-        """The bound, in nats."""
+        """Return the bound, in nats."""
         return self.bound
 
     @property
     def statement(self) -> str:
-        """The bound with its probability."""
+        """Return the bound with its probability."""
         claim = f"no post-processing leaks more than {self.bound:.9g} nats with probability {self.delta:g}"
         return claim + self.scope
 
     def checks(self) -> tuple[Claim, ...]:
-        """That the attack reaches the value and no post-processing exceeds the bound."""
+        """Return the claims that the attack reaches the value and no post-processing exceeds the bound."""
         reached = reached_mass(self.outcomes(), self.value) >= self.delta
         bounded = self.under_all().proves(self.delta, self.bound, self.multipliers)
         more = f"nats or more with probability {self.delta:g}"
@@ -123,7 +123,7 @@ class EnvelopeCertificate(PostProcessingCertificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProcessedFailureCertificate(PostProcessingCertificate):
-    """How likely the worst post-processing of a mechanism leaks epsilon nats or more, from both sides.
+    """The certificate of how likely the worst post-processing leaks epsilon nats or more, from both sides.
 
     `value` is the probability with which the outcomes of `attack` do; no post-processing exceeds `bound`, by
     the multipliers.
@@ -143,19 +143,19 @@ class ProcessedFailureCertificate(PostProcessingCertificate):
 
     @property
     def level(self) -> float:
-        """Epsilon, in nats."""
+        """Return epsilon, in nats."""
         return self.epsilon
 
     @property
     def statement(self) -> str:
-        """The level with the probability that nothing exceeds."""
+        """Return the level with the bound on its probability."""
         return (
             f"no post-processing leaks {self.epsilon:.9g} nats or more with a probability above "
             f"{self.bound:.9g}{self.scope}"
         )
 
     def checks(self) -> tuple[Claim, ...]:
-        """That the attack reaches the value and no post-processing exceeds the bound."""
+        """Return the claims that the attack reaches the value and no post-processing exceeds the bound."""
         mass = reached_mass(self.outcomes(), self.epsilon)
         most = self.under_all().mass(self.epsilon, self.multipliers.tolist())
         bounded = most <= self.bound

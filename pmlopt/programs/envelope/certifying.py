@@ -1,4 +1,4 @@
-"""From a post-processing and multipliers to the certificate of an envelope, with rounding allowed for."""
+"""Certificates of envelopes, built from a post-processing and multipliers with an allowance for rounding."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ LEVEL_DIGITS = 1e-12
 
 
 def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float) -> float:
-    """Where the mass that multipliers leave falls to delta in floats, at most `most`: no proof, but near one.
+    """Find in floats where the mass that multipliers leave falls to delta, at most `most`: no proof.
 
     For any lam >= 0 no post-processing gives outcomes that leak log t or more a larger mass than
     `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, the dual of `PostProcessings.problem`. Over a set
@@ -71,7 +71,7 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
 def proved_level(
     program: EnvelopeProgram, multipliers: FloatArray, most: float, digits: float = LEVEL_DIGITS
 ) -> float:
-    """A level that multipliers prove in rational arithmetic, or `most`, which is proved already, in nats.
+    """Find a level that multipliers prove in rational arithmetic, in nats, or the known bound `most`.
 
     It is above the least that they prove by a share of `digits` at most.
     """
@@ -91,7 +91,7 @@ def proved_level(
 
 
 def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, closed: BoolArray) -> FloatArray:
-    """The multipliers, those of closed letters set to the least that adds nothing to the dual at a ratio t.
+    """Set the multipliers of closed letters to the least that adds nothing to the dual at a ratio t.
 
     A letter is closed where `P[x,y] - t q[y]` is negative for all y: with `u[y]` what the others give for y,
     any `lam[x] >= (q[y] - u[y]) / (t q[y] - P[x,y])` for all y will do. A solver that has the letter in its
@@ -118,7 +118,7 @@ SMALLEST_ENTRY = 1e-11
 
 
 class RatioPrograms:
-    """The linear programs of `PostProcessings.problem` at one ratio after another, in HiGHS without cvxpy.
+    """The linear programs of a post-processing at one ratio after another, in HiGHS without cvxpy.
 
     HiGHS' tolerances are absolute. So probabilities count as shares of a mass, that of the outcomes in
     question, and no entry that matters is far from one: the entries of output y are in units of
@@ -135,7 +135,7 @@ class RatioPrograms:
         self._moving: MovingModel | None = None
 
     def _scaled(self, ratio: float, closed: BoolArray) -> tuple[highspy.HighsLp, FloatArray]:
-        """The program at a ratio: attack (one output after another), and over a set the ends; and the units.
+        """Build the program at a ratio, with the attack and over a set the ends, and return the units.
 
         Rows: leaks, outputs, and over a set the ends and their total.
         """
@@ -168,7 +168,7 @@ class RatioPrograms:
     def solve(
         self, ratio: float, closed: BoolArray, clock: Clock
     ) -> tuple[float, float, FloatArray, FloatArray]:
-        """V(t) at a ratio t, the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters.
+        """Solve for V(t), the derivative of -V, the (K, N) attack and the (N,) multipliers of its letters.
 
         The outcomes of the letters of `closed` are fixed at nothing. Over a set there is one more multiplier,
         of the sum of the probabilities.
@@ -204,7 +204,7 @@ TOP_UP_MARGIN = 4e-15
 
 
 def binary_attack(program: EnvelopeProgram) -> FloatArray:
-    """The event of mass delta that leaks most, to the letter through which it does."""
+    """Build the event of mass delta that leaks most, through the letter that it leaks most about."""
     event = binary_event(program.prior, program.merged, program.delta)
     point = np.zeros(program.merged.T.shape)
     point[:, int((program.merged @ event).argmax())] = event
@@ -212,7 +212,7 @@ def binary_attack(program: EnvelopeProgram) -> FloatArray:
 
 
 def plain_attack(program: EnvelopeProgram) -> FloatArray:
-    """The point of no post-processing: outputs at or above their quantile, to the letters that they tell."""
+    """Build the point of no post-processing: outputs at or above their quantile, by revealed letter."""
     ratios = program.merged.max(axis=0) / program.law
     told = np.flatnonzero(ratios >= quantile(ratios, program.law, program.delta, upper=True))
     point = np.zeros(program.merged.T.shape)
@@ -221,7 +221,7 @@ def plain_attack(program: EnvelopeProgram) -> FloatArray:
 
 
 def topped_up(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
-    """The point with what little its mass is short of delta added to its likeliest outcome."""
+    """Add what little the mass of a point is short of delta to its likeliest outcome."""
     law = program.law
     scaled = np.asarray(point / np.maximum(point.sum(axis=1, keepdims=True), 1.0))
     rest = 1 - scaled.sum(axis=1)
@@ -233,7 +233,7 @@ def topped_up(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
 
 
 def reached_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
-    """The upper quantile of the likelihood ratio after the post-processing of a point."""
+    """Compute the upper quantile of the likelihood ratio after the post-processing of a point."""
     columns = program.merged @ np.column_stack([point, _rest(point)])
     masses = program.prior.pmf @ columns
     used = masses > 0
@@ -242,7 +242,7 @@ def reached_ratio(program: EnvelopeProgram, point: FloatArray) -> float:
 
 
 def spread(program: PostProcessings[Any], point: FloatArray) -> FloatArray:
-    """(M, N) the point on all given outputs; those that never occur go to no letter."""
+    """Expand (M, N) the point to all given outputs; those that never occur go to no letter."""
     shares = np.zeros((len(program.given.outputs), point.shape[1]))
     for row, group in zip(point, program.groups, strict=True):
         shares[list(group)] = row
@@ -250,12 +250,11 @@ def spread(program: PostProcessings[Any], point: FloatArray) -> FloatArray:
 
 
 def leaking(gains: FloatArray, shares: FloatArray) -> FloatArray:
-    """(M, N) shares that are mended until the outcome of each letter leaks log t or more.
+    """Repair (M, N) shares until the outcome of each letter leaks log t or more.
 
     What a letter's outputs have to spare, `P[x,y] - t q[y]` where that is positive, must cover the others: of
     these it gives back what it cannot cover, with a margin for rounding. Outputs that leak so much by
     themselves go whole to the letter that they tell most of.
-
     """
     terms = gains.T * shares
     spare, cost = np.maximum(terms, 0.0).sum(axis=0), np.maximum(-terms, 0.0).sum(axis=0)
@@ -268,7 +267,7 @@ def leaking(gains: FloatArray, shares: FloatArray) -> FloatArray:
 
 
 def channel(program: PostProcessings[Any], shares: FloatArray) -> Mechanism:
-    """The post-processing that gives (M, N) shares to the letters; one more outcome takes what is left.
+    """Build the post-processing that gives (M, N) shares to the letters; one more outcome takes the rest.
 
     Its outcomes have the labels of the letters, and that one (), or a tuple around it that no letter is.
     """
@@ -284,7 +283,7 @@ def channel(program: PostProcessings[Any], shares: FloatArray) -> Mechanism:
 
 
 def _rest(point: FloatArray) -> FloatArray:
-    """What is left of each row."""
+    """Compute what is left of each row."""
     rest = np.maximum(0.0, 1 - point.sum(axis=1))
     return np.where(rest > NOISE_THRESHOLD, rest, 0.0)
 
@@ -292,7 +291,7 @@ def _rest(point: FloatArray) -> FloatArray:
 def certify_envelope(
     program: EnvelopeProgram, attack: Mechanism, multipliers: FloatArray | None
 ) -> EnvelopeCertificate:
-    """The certificate of an (M, K) post-processing, and of the bound that any multipliers prove.
+    """Certify an (M, K) post-processing, and the bound that any multipliers prove.
 
     Where they prove nothing better, or there are none, it is that of [saeidian2026envelopes, Theorem 3].
 
@@ -322,7 +321,7 @@ def certify_envelope(
 def certify_failure(
     program: ProcessedFailureProgram, attack: Mechanism, multipliers: FloatArray | None
 ) -> ProcessedFailureCertificate:
-    """The certificate of an (M, K) post-processing, and of the probability that any multipliers prove.
+    """Certify an (M, K) post-processing, and the probability that any multipliers prove.
 
     Where `1 / t` for each letter is better, which gives `sum_y max_x P[x,y] / t` [saeidian2026envelopes,
     Theorem 3], or zeros are, which give 1, those are taken.
@@ -366,7 +365,7 @@ def _check(program: PostProcessings[Any], attack: Mechanism, multipliers: FloatA
 
 
 def _value(program: EnvelopeProgram, attack: Mechanism) -> float:
-    """The upper quantile of the leakage after the attack, moved down until it is reached as rationals.
+    """Compute the upper quantile of the leakage after the attack, lowered until rationals reach it.
 
     Where the mass of the likeliest leaks is short of delta by rounding alone, the next outcome counts.
     """

@@ -1,4 +1,4 @@
-"""How much probability outcomes that leak so much have, in rational arithmetic: what all proofs rest on."""
+"""The probability of outcomes that leak a level, in rational arithmetic: the basis of envelope proofs."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class RationalMechanism:
 
     @classmethod
     def of(cls, prior: Prior, matrix: FloatArray, over: PriorSet | None = None) -> RationalMechanism:
-        """The numbers that the floats of a prior, or of all priors of a set, and an (N, M) matrix are."""
+        """Convert the floats of a prior, or of all priors of a set, and of an (N, M) matrix to rationals."""
         entries = integers(matrix)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
@@ -69,7 +69,7 @@ class RationalMechanism:
         return cls(matrix, columns * unit, laws, unit * rows)
 
     def outcomes(self, attack: FloatArray) -> Outcomes:
-        """The outcomes of an (M, K) post-processing that occur."""
+        """Compute the outcomes of an (M, K) post-processing that occur."""
         entries = integers(attack)
         sums = entries.sum(axis=1)
         rows = math.lcm(*sums.tolist())
@@ -85,11 +85,11 @@ class RationalMechanism:
         return found
 
     def above(self, ratio: Fraction) -> list[Integers]:
-        """(N, M) `P[x,y] - t q[y]` times `total` and the denominator of t, for each law."""
+        """Compute (N, M) `P[x,y] - t q[y]` times `total` and the denominator of t, for each law."""
         return [self.columns * ratio.denominator - law * ratio.numerator for law in self.laws]
 
     def gains(self, level: float) -> FloatArray:
-        """(N, K) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
+        """Compute (N, K) `P[x,y] - t q[y]` with a rational t just above e^level, each to the nearest float.
 
         Differences that floats would take for rounding have their sign here. Over a set the outputs are there
         twice, with their least and with their largest probability.
@@ -100,7 +100,7 @@ class RationalMechanism:
     def mass(
         self, level: float, multipliers: Sequence[float | Fraction], left_out: BoolArray | None = None
     ) -> Fraction:
-        """Upper bound on the mass that a post-processing can give to outcomes that leak `level` nats or more.
+        """Bound the mass that a post-processing can give to outcomes that leak `level` nats or more.
 
         `sum_y max(0, max_x (q[y] + lam[x] (P[x,y] - t q[y])))`, with a rational t of at most e^level;
         negative lam count for nothing. Over a set of priors the last multiplier, which may have any sign, is
@@ -136,7 +136,7 @@ class RationalMechanism:
     def _rivals(
         self, law: Integers, ratio: float, letters: IntArray, weights: Integers, unit: int
     ) -> tuple[IntArray, IntArray]:
-        """Outputs y in order, each with the places of the letters x that may have its largest term.
+        """List outputs y in order, each with the indices of letters x that may have its largest term.
 
         The terms are `lam[x] (P[x,y] - t q[y])`. Floats rule out those that are further below the largest
         than what rounding may hide: on a large matrix integers of thousands of digits are left to one or
@@ -153,7 +153,7 @@ class RationalMechanism:
         return outputs, rivals
 
     def proves(self, delta: float, bound: float, multipliers: FloatArray | None) -> bool:
-        """Whether no post-processing leaks more than `bound` nats with probability delta or more.
+        """Return whether no post-processing leaks more than `bound` nats with probability delta or more.
 
         By multipliers; without, because no output leaks more, or by maximal leakage: post-processing does not
         raise `sum_y max_x P[x,y]`, and to it outcomes that leak more than log t give more than t times their
@@ -179,7 +179,7 @@ def _float(above: int, below: int) -> float:
 
 
 def reached_mass(outcomes: Outcomes, level: float) -> Fraction:
-    """The mass of the outcomes that leak `level` nats or more, by a rational of at least e^level.
+    """Compute the mass of the outcomes that leak `level` nats or more, by a rational of at least e^level.
 
     At level 0 all do: of every outcome, the largest conditional probability is at least the mean. Levels
     above `LARGEST_EXPONENT` count as out of reach.
@@ -193,7 +193,7 @@ def reached_mass(outcomes: Outcomes, level: float) -> Fraction:
 
 
 def leaking_mass(prior: Prior, matrix: FloatArray, epsilon: float, margins: FloatArray) -> Fraction | None:
-    """What no post-processing exceeds in leaking more than epsilon, by the margins of the letters.
+    """Bound the mass of outcomes leaking more than epsilon in any post-processing, by the letters' margins.
 
     For every t above e^epsilon the multipliers `1 / s` of the worst post-processing's linear program
     prove that outcomes that leak log t or more have less mass than this, or none; a letter with the

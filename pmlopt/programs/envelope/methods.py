@@ -48,7 +48,7 @@ SEARCHED_GAP = 1 / 10
 
 
 class _RatioFeasibility:
-    """Whether outcomes of mass delta can have the likelihood ratio t: what is missing is delta - V(t)."""
+    """Whether outcomes of mass delta can have the likelihood ratio t: the infeasibility is delta - V(t)."""
 
     blur = 0.0
 
@@ -60,7 +60,7 @@ class _RatioFeasibility:
         self.programs = RatioPrograms(program, program.delta)
 
     def solve(self, number: float, clock: Clock) -> Answer[FloatArray | None]:
-        """The linear program at a ratio; what is missing is a share of delta, which may be tiny."""
+        """Solve the linear program at a ratio; the infeasibility is a fraction of delta."""
         program = self.program
         closed = self.marks * (1 + CLOSED) < number
         mass, slope, point, found = self.programs.solve(number, closed, clock)
@@ -73,7 +73,7 @@ class _RatioFeasibility:
         return Answer(1 - mass / program.delta, slope / program.delta, point, multipliers)
 
     def witness(self, point: FloatArray) -> tuple[float, FloatArray]:
-        """What a (K, N) point reaches, under the prior of the program or the worst known one of its set."""
+        """Compute the ratio of a (K, N) point, under the worst known prior of the program."""
         together = self.program.together(point)
         attacks = [topped_up(single, together) for single in self.program.singles]
         reached = [reached_ratio(*pair) for pair in zip(self.program.singles, attacks, strict=True)]
@@ -81,7 +81,7 @@ class _RatioFeasibility:
         return reached[best], attacks[best]
 
     def proved(self, proof: FloatArray | None) -> float:
-        """The ratio that multipliers prove, or the least that others have, or Theorem 3."""
+        """Compute the ratio that multipliers prove, or the least of others, or that of Theorem 3."""
         if proof is not None:
             self.most = proved_level(self.program, proof, self.most, self.accuracy)
         return math.exp(self.most)
@@ -100,7 +100,7 @@ many linear programs there were; how it ended, in words; and whether by itself."
 
 
 def worst_ratio(program: EnvelopeProgram, options: Options) -> Ends:
-    """Close in on the largest ratio that outcomes of mass delta can have, from both ends.
+    """Search the largest ratio that outcomes of mass delta can have, from both ends.
 
     Over a set of priors the attacks come from the priors that look worst, each searched alone.
     """
@@ -125,7 +125,7 @@ def _searched(
 
 
 def worst_failure(program: ProcessedFailureProgram, options: Options) -> Ends:
-    """The outputs that leak epsilon or more with most probability, and the multipliers that bound it.
+    """Find the outputs that leak epsilon or more with most probability, and the multipliers that bound it.
 
     Over a set of priors the shares are the worst of those found under single priors, and the multipliers are
     those of the program over the set.
@@ -143,7 +143,7 @@ def worst_failure(program: ProcessedFailureProgram, options: Options) -> Ends:
 
 
 def _at_level(program: ProcessedFailureProgram, options: Options) -> Ends:
-    """The linear program at e^epsilon; over a set its shares are those of both copies of each output.
+    """Solve the linear program at e^epsilon; over a set its shares are those of both copies of each output.
 
     Which letters are closed, so that no outcome can leak epsilon through them, is decided in rational
     arithmetic: the probability jumps there.
@@ -177,7 +177,7 @@ Certifying = Callable[[P, Mechanism, FloatArray | None], C]
 def _question(
     kind: type[P], name: str, reason: str, find: Callable[[P, Options], Ends], certify: Certifying[P, C]
 ) -> Question[P, None, C]:
-    """The question about a kind of program with one method, which finds both ends, and their certificate."""
+    """Make the registry of a kind of program with one method, which finds both bounds."""
 
     def run(program: P, options: Options, _: None) -> Found[C]:
         begin = time.perf_counter()

@@ -40,7 +40,7 @@ INTERIOR_SHARE = 1e-12
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PostProcessings(Program[C_co]):
-    """How much probability post-processing can give to outcomes that leak log t or more.
+    """The base of programs of the mass that post-processing can give to outcomes that leak log t or more.
 
     `problem` is the linear program for one likelihood ratio t: V(t), the largest probability that an outcome
     of a post-processing Z leaks log t or more. Each bad outcome z leaks through a letter x,
@@ -75,22 +75,22 @@ class PostProcessings(Program[C_co]):
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The outputs of the mechanism, which are the inputs of a post-processing."""
+        """Return the outputs of the mechanism, which are the inputs of a post-processing."""
         return self.given.outputs, None
 
     @property
     def attack(self) -> cp.Variable:
-        """(K, N) the post-processing of the merged outputs, copies apart; rows may sum to less than one."""
+        """Return (K, N) the post-processing of the merged outputs; rows may sum to less than one."""
         return self.variables["attack"]
 
     @cached_property
     def columns(self) -> FloatArray:
-        """(N, K) `merged`; over a set twice, K = 2 M'."""
+        """Return (N, K) `merged`; over a set twice, K = 2 M'."""
         return self.merged if self.over is None else np.tile(self.merged, (1, 2))
 
     @cached_property
     def law(self) -> FloatArray:
-        """(K,) the law of the merged outputs; over a set their least probabilities, then their largest."""
+        """Return (K,) the law of the merged outputs; over a set their least, then their largest, masses."""
         if self.over is None:
             return np.asarray(self.prior.pmf @ self.merged)
         least, negative = self.over.least_mean(self.merged), self.over.least_mean(-self.merged)
@@ -98,19 +98,19 @@ class PostProcessings(Program[C_co]):
 
     @cached_property
     def largest_ratios(self) -> FloatArray:
-        """(N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
+        """Return (N,) `max_y P[x,y] / q[y]`, above which no outcome can leak through the letter x."""
         with np.errstate(divide="ignore"):
             ratios = self.columns / self.law
         return np.asarray(np.where(self.columns > 0, ratios, 0.0).max(axis=1))
 
     @cached_property
     def exact(self) -> RationalMechanism:
-        """The mechanism with its prior, or with all priors of the set, as rationals: for what is proved."""
+        """Return the mechanism with its prior, or with all priors of the set, as rationals for proofs."""
         return RationalMechanism.of(self.prior, self.given.matrix, self.over)
 
     @cached_property
     def singles(self) -> tuple[Self, ...]:
-        """The program under one prior: itself, or those of the set that look worst.
+        """Return the program under one prior: this one, or those of the set that look worst.
 
         Of its extreme points, those at which an output or a letter is least or most likely, and their middle;
         of `ConvexHull` all.
@@ -133,29 +133,29 @@ class PostProcessings(Program[C_co]):
 
     @abstractmethod
     def leaks(self, prior: Prior) -> float:
-        """A quick measure of what leaks under a prior: the most of no or simple post-processings."""
+        """Estimate quickly how much leaks under a prior: the most of no or simple post-processings."""
 
     @abstractmethod
     def under(self, prior: Prior) -> Self:
-        """The same question under one prior."""
+        """Return the same program under one prior."""
 
     @property
     def multipliers(self) -> int:
-        """How many multipliers a bound takes: one for each letter, over a set of priors one more."""
+        """Return how many multipliers a bound takes: one for each letter, over a set of priors one more."""
         return self.prior.size + (self.over is not None)
 
     def padded(self, weights: FloatArray) -> FloatArray:
-        """(N,) multipliers of the letters with as many zeros as a bound takes besides."""
+        """Append zeros to (N,) multipliers of the letters, up to the number that a bound takes."""
         return np.append(weights, np.zeros(self.multipliers - len(weights)))
 
     def together(self, point: FloatArray) -> FloatArray:
-        """(M', N) a (K, N) point, the copies of an output added up."""
+        """Add up the copies of an output in a (K, N) point: (M', N)."""
         return np.asarray(point.reshape(-1, *self.merged.T.shape).sum(axis=0))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
-    """The leakage that the worst post-processing of a mechanism exceeds with probability delta.
+    """The program of the leakage that the worst post-processing exceeds with probability delta.
 
     `problem` is the linear program for one likelihood ratio t (see `PostProcessings`): V(t), the largest
     probability that an outcome of a post-processing leaks log t or more. The envelope at delta is the
@@ -178,7 +178,7 @@ class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
 
     @cached_property
     def simple_bound(self) -> float:
-        """Upper bound without a linear program, in nats: the level, or maximal leakage plus log(1 / delta).
+        """Return an upper bound without a linear program: the level, or maximal leakage - log(delta).
 
         Over a set of priors, the level is the largest over the set.
 
@@ -190,17 +190,17 @@ class EnvelopeProgram(PostProcessings[EnvelopeCertificate]):
         return min(math.log(max(1.0, self.largest_ratios.max())), composed)
 
     def leaks(self, prior: Prior) -> float:
-        """The lower of both simple bounds on the envelope, in nats."""
+        """Return the lower of both simple bounds on the envelope, in nats."""
         return envelope_bounds(prior, self.given, self.delta)[0]
 
     def under(self, prior: Prior) -> EnvelopeProgram:
-        """The envelope under one prior."""
+        """Return the envelope under one prior."""
         return envelope(prior, self.given, self.delta)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ProcessedFailureProgram(PostProcessings[ProcessedFailureCertificate]):
-    """How likely the worst post-processing of a mechanism leaks epsilon or more: V(e^epsilon).
+    """The program of how likely the worst post-processing leaks epsilon or more: V(e^epsilon).
 
     `problem` is the linear program of `PostProcessings`; `solve` sets its `ratio` to e^epsilon.
 
@@ -214,11 +214,11 @@ class ProcessedFailureProgram(PostProcessings[ProcessedFailureCertificate]):
     tolerance = 1e-8
 
     def leaks(self, prior: Prior) -> float:
-        """The probability without any post-processing."""
+        """Return the probability without any post-processing."""
         return failure_probability(prior, self.given, self.epsilon)
 
     def under(self, prior: Prior) -> ProcessedFailureProgram:
-        """The probability under one prior."""
+        """Return the probability under one prior."""
         return failure_after_processing(prior, self.given, self.epsilon)
 
 
@@ -309,7 +309,7 @@ def failure_after_processing(
 def _program(
     kind: type[P], prior: PriorLike, mechanism: MechanismLike, over: PriorSet | None, **asked: Any
 ) -> P:
-    """A program of one kind for a prior, or a set of priors, and a mechanism."""
+    """Make a program of one kind for a prior, or a set of priors, and a mechanism."""
     p, m = paired(prior, mechanism)
     if over is not None:
         if not isinstance(over, PriorSet):

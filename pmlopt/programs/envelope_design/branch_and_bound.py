@@ -60,7 +60,7 @@ class Box:
 
 
 def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, BoxProof, bool, str]:
-    """The best margins that are found, and boxes that prove how much better others may be.
+    """Search the best margins, and boxes that prove how much better others may be.
 
     It may end at a gap of `allowed`, in the unit of the gains. It returns the margins with their optimum, the
     proof, whether no time limit ended it, and its ending.
@@ -104,7 +104,7 @@ def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, Bo
 
 
 def _from_starts(programs: MarginPrograms) -> Ascent:
-    """The best of what is found from several starts; the first of them must succeed."""
+    """Solve from several starts, and return the best; the first of them must succeed."""
     first, *others = starts(programs.span)
     found = [programs.at(first)]
     for margins in others:
@@ -122,7 +122,7 @@ def _from_starts(programs: MarginPrograms) -> Ascent:
 
 
 def _better(programs: MarginPrograms, start: Ascent, best: Ascent) -> Ascent:
-    """The end of the ascent from a start, where that is better than the best in hand."""
+    """Return the end of the ascent from a start, where that is better than the best one so far."""
     try:
         end = programs.ascend(start)
     except ArithmeticError as cause:
@@ -132,7 +132,7 @@ def _better(programs: MarginPrograms, start: Ascent, best: Ascent) -> Ascent:
 
 
 def _divide(programs: MarginPrograms, box: Box, best: Ascent) -> Ascent:
-    """Cut a box in two, and look for better margins in both; the best that is known then."""
+    """Cut a box in two, look for better margins in both, and return the best."""
     widths = box.upper - box.lower
     promising = box.scores * (widths > LEAST_WIDTH * programs.span.largest.max())
     clear = promising.max() > LEAST_GAIN * programs.scale
@@ -153,7 +153,7 @@ def _divide(programs: MarginPrograms, box: Box, best: Ascent) -> Ascent:
 
 
 def _box(programs: MarginPrograms, lower: FloatArray, upper: FloatArray, parent: Box | None) -> Box:
-    """A box with its bound, by the multipliers of its relaxation or of the box that it is a part of."""
+    """Make a box with its bound, by the multipliers of its relaxation or of the box that it is a part of."""
     caps, slopes = programs.span.relaxed(lower, upper)
     known, scores, likely = [], upper - lower, (lower + upper) / 2
     if parent is not None:
@@ -178,7 +178,7 @@ def _box(programs: MarginPrograms, lower: FloatArray, upper: FloatArray, parent:
 def _scores(
     programs: MarginPrograms, point: Point, box: tuple[FloatArray, FloatArray]
 ) -> tuple[FloatArray, FloatArray]:
-    """(N,) what cutting a box across each letter promises, and (N,) the likeliest margins.
+    """Compute (N,) the promise of cutting a box across each letter, and (N,) the likeliest margins.
 
     The optimum of a relaxation may violate `P <= (t - s) q + s b` at every margin s of the box.
     Violations count at their multipliers and a little more, for a constraint may be without a price only
@@ -195,7 +195,7 @@ def _scores(
 
 
 def _proof(root: Box) -> BoxProof:
-    """The tree of boxes with the multipliers of those that were not cut."""
+    """Collect the tree of boxes with the multipliers of those that were not cut."""
     letters, cuts, rows, thresholds, ahead = [], [], [], [], [root]
     while ahead:
         box = ahead.pop()

@@ -29,7 +29,7 @@ from pmlopt.programs.linear.columns import Listed, round_outward
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class EnvelopeDesignCertificate(Certificate):
-    """What is claimed of a mechanism whose post-processings leak at most epsilon but with probability delta.
+    """The claims about a mechanism whose post-processings leak at most epsilon but with probability delta.
 
     `value` is its expected gain or loss; `bound` is what no such mechanism betters, by `proof`.
 
@@ -58,7 +58,7 @@ class EnvelopeDesignCertificate(Certificate):
     repair: Change
 
     def figures(self) -> tuple[float, float]:
-        """The value of the mechanism and the bound of the proof, computed anew, in the unit of the table.
+        """Compute the value of the mechanism and the bound of the proof anew, in the unit of the table.
 
         The bound is on the table without the least entry of each row, which no choice of outputs changes.
         """
@@ -70,22 +70,22 @@ class EnvelopeDesignCertificate(Certificate):
 
     @property
     def columns(self) -> Listed:
-        """The letters under PML(epsilon), which is enough for the condition."""
+        """Return the columns of the letters under PML(epsilon), which is enough for the condition."""
         return Listed(self.prior, PML(self.epsilon))
 
     @property
     def gains(self) -> FloatArray:
-        """(N, M) what more of is better, without the least entry of each row of the table."""
+        """Return (N, M) the gains with the sign that makes more better, less the least entry of each row."""
         return self.columns.centred(self.table, self.maximised)
 
     @property
     def level(self) -> float:
-        """Epsilon, in nats: what no post-processing exceeds but with probability delta."""
+        """Return epsilon, in nats: the level that no post-processing exceeds but with probability delta."""
         return self.epsilon
 
     @property
     def statement(self) -> str:
-        """The promise."""
+        """Return the promise."""
         return (
             f"no post-processing leaks more than {self.epsilon:.9g} nats but with a probability of at most "
             f"{self.delta:g}"
@@ -100,7 +100,7 @@ class EnvelopeDesignCertificate(Certificate):
         return self.columns.value_rounding(self.table, self.mechanism.matrix)
 
     def checks(self) -> tuple[Claim, ...]:
-        """That no post-processing leaks more but with probability delta, and that value and bound are right.
+        """Return the claims on the leakage of post-processings, on the value and on the bound.
 
         What leaks is decided in rational arithmetic, with rows that sum to exactly one; value and bound are
         computed again, and may be off by rounding, the bound only to the side that claims less.

@@ -22,7 +22,7 @@ ROUNDING = 1e-14
 
 @dataclass(frozen=True, eq=False)
 class MarginRange:
-    """What margins can be, for a prior, a level and a probability.
+    """The range of margins for a prior, a level and a probability.
 
     Attributes:
         pmf: (N,) the prior.
@@ -40,7 +40,7 @@ class MarginRange:
 
     @classmethod
     def of(cls, prior: Prior, epsilon: float, delta: float) -> MarginRange:
-        """The range for a prior, epsilon in nats and delta in (0, 1)."""
+        """Compute the range for a prior, epsilon in nats and delta in (0, 1)."""
         ratio = math.exp(min(epsilon, prior.max_leakage))
         rooms = 1 / prior.pmf - ratio
         rooms = np.where(rooms > 0, rooms + ROUNDING / prior.pmf, 0.0)
@@ -48,11 +48,10 @@ class MarginRange:
         return cls(prior.pmf, delta, ratio, rooms, np.where(rooms > 0, most, 0.0))
 
     def relaxed(self, lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Caps c and slopes a: `P[x,y] <= c[x] q[y] + a[x] b[y]` for all margins in a box.
+        """Compute caps c and slopes a: `P[x,y] <= c[x] q[y] + a[x] b[y]` for all margins in a box.
 
         For a ratio r = P[x,y] / q[y] below t, `b / q >= 1 - (t - r) / s` grows with s, and above t it falls:
         between both, r being at most 1/p, it is above the line from (t - l, 0) to (1/p, 1 + (1/p - t) / u).
-
         """
         whole = upper + self.rooms
         slopes = upper * (self.rooms + lower) / np.where(whole > 0, whole, 1.0)
@@ -67,7 +66,7 @@ def gain_bound(
     rows: FloatArray,
     thresholds: FloatArray,
 ) -> FloatArray:
-    """(...) upper bounds on the expected gain of all mechanisms with `P <= c q + a b` and `sum b <= delta`.
+    """Compute (...) bounds on the expected gain of mechanisms with `P <= c q + a b` and `sum b <= delta`.
 
     For any rho in R^N and theta in R^M, with `v[x,y] = max(0, g[x,y] - rho[x] - theta[y])`:
 
@@ -97,7 +96,7 @@ def gain_bound(
 
 @dataclass(frozen=True, eq=False)
 class BoxProof:
-    """Boxes that cover all margins, and for each what its mechanisms cannot exceed.
+    """Boxes that cover all margins, and for each a bound on its mechanisms.
 
     The box of all margins is cut in two again and again. The nodes of the tree are listed from the root
     on, each before those below it, the lower part first.
@@ -115,7 +114,7 @@ class BoxProof:
     thresholds: Annotated[FloatArray, Shape("K", "M")]
 
     def bound(self, margins: MarginRange, gains: FloatArray) -> float:
-        """The largest of the bounds on the boxes; inf where this is no proof."""
+        """Compute the largest of the bounds on the boxes; inf where this is no proof."""
         boxes = self._boxes(margins.largest)
         n, m = gains.shape
         numbers = np.isfinite(self.rows).all() and np.isfinite(self.thresholds).all()
@@ -128,7 +127,7 @@ class BoxProof:
         return float(gain_bound(margins, gains, caps, slopes, self.rows, self.thresholds).max())
 
     def _boxes(self, largest: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """The lower and the upper corners, (K, N) each, of the boxes that are not cut; None for no tree."""
+        """Rebuild the lower and upper corners, (K, N) each, of the uncut boxes; None for no tree."""
         if self.letters.shape != self.cuts.shape:
             return None
         ahead, leaves = [(np.zeros(len(largest)), largest)], []
@@ -150,14 +149,14 @@ class BoxProof:
 
 
 def trivial_proof(gains: FloatArray) -> BoxProof:
-    """That no mechanism gains more than the largest gain of each letter."""
+    """Build the proof that no mechanism gains more than the largest gain of each letter."""
     n, m = gains.shape
     return BoxProof(np.array([-1]), np.zeros(1), gains.max(axis=1).reshape(1, n), np.zeros((1, m)))
 
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """The optimum of one program.
+    """The optimum of one margin program.
 
     Attributes:
         gain: the expected gain.
@@ -209,7 +208,7 @@ UNIFORM_STARTS = (0.05, 0.25, 0.6, 0.9, 1.0)
 
 
 class MarginPrograms:
-    """`max E[g]` over mechanisms with `P[x,y] <= c[x] q[y] + a[x] b[y]`, `b >= 0` and `sum b <= delta`.
+    """The programs `max E[g]` over `P[x,y] <= c[x] q[y] + a[x] b[y]`, `b >= 0` and `sum b <= delta`.
 
     HiGHS keeps the basis from one program to the next.
 
@@ -242,7 +241,7 @@ class MarginPrograms:
 
     @property
     def late(self) -> bool:
-        """Whether the time is over."""
+        """Return whether the time is over."""
         return self.options.clock.late
 
     def solve(
@@ -252,7 +251,7 @@ class MarginPrograms:
         worth: FloatArray | None = None,
         reach: tuple[FloatArray, FloatArray] | None = None,
     ) -> Point:
-        """The optimum for (N,) caps c and slopes a of at least 0.
+        """Solve for (N,) caps c and slopes a of at least 0.
 
         With a `reach`, the least and the largest step (N,) of each margin, a unit of a step adds (M,) `worth`
         to the right side.
@@ -292,7 +291,7 @@ class MarginPrograms:
         )
 
     def at(self, margins: FloatArray) -> Ascent:
-        """The optimum with given margins; they are cut to their range, and tiny ones are 0."""
+        """Solve with given margins, which are clipped to their range; tiny ones become 0."""
         cut = np.clip(margins, 0.0, self.span.largest)
         cut = np.where(cut > LEAST_MARGIN * self.span.largest.max(), cut, 0.0)
         return Ascent(cut, self.solve(self.span.ratio - cut, cut))
@@ -323,7 +322,7 @@ class MarginPrograms:
 
 
 def starts(span: MarginRange) -> list[FloatArray]:
-    """Margins to start from: none, which is PML(epsilon); all alike; and each letter's alone at the most.
+    """List margins to start from: none, which is PML(epsilon), uniform ones, and each letter's at the most.
 
     With margins of t - 1, that is with ratios of at most 1 but for the masses, designs are no worse than
     those under approximate PML at the level 0 with the slack of `measures.envelope_slack`.

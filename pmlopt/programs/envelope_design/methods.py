@@ -93,7 +93,7 @@ def certify_design(
 
 
 def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -> Repair:
-    """The matrix on the exact grid, mixed with as little of a constant as the condition needs.
+    """Put the matrix on the exact grid, mixed with as little of a constant as the condition needs.
 
     Constants meet it with any margins below the largest, and with fixed margins it is convex. Entries
     that look like noise become zeros, unless that costs more than it mends; the constant is the law of
@@ -115,7 +115,7 @@ def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -
 
 
 def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) -> FloatArray:
-    """(N,) the margins with which a mechanism comes nearest to it: by its worst post-processing."""
+    """Find (N,) the margins by which a mechanism is nearest to the condition, from its worst attack."""
     audited = failure_after_processing(program.prior, Mechanism(matrix), program.epsilon)
     _, found, *_ = worst_failure(audited, options)
     assert found is not None
@@ -125,14 +125,14 @@ def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) ->
 
 
 def within(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:
-    """(N,) the margins cut to what a mechanism can be repaired with."""
+    """Clip (N,) the margins to those with which a mechanism can be repaired."""
     return np.asarray(np.clip(margins, 0.0, LARGEST_SHARE * program.span.largest))
 
 
 def _certify(
     program: EnvelopeDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[EnvelopeDesignCertificate]:
-    """Repaired with the margins of its worst post-processing; nothing but the largest gain bounds it."""
+    """Repair and certify a matrix with the margins of its worst post-processing, and the trivial bound."""
     check_shape(matrix, program.table, "the mechanism")
     if multipliers is not None:
         raise ProgramError("multipliers of rows alone bound no envelope design: certify the matrix alone")

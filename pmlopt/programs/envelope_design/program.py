@@ -59,17 +59,17 @@ class EnvelopeDesign(Expectation[EnvelopeDesignCertificate]):
 
     @cached_property
     def columns(self) -> Listed:  # type: ignore[override]
-        """The letters under PML(epsilon), which is enough for the condition."""
+        """Return the columns of the letters under PML(epsilon), which is enough for the condition."""
         return Listed(self.prior, PML(self.epsilon))
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The letters of the prior and the outputs."""
+        """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
     @property
     def mechanism(self) -> cp.Variable:
-        """The (N, M) variable of the mechanism matrix."""
+        """Return the (N, M) variable of the mechanism matrix."""
         return self.variables["mechanism"]
 
     def __repr__(self) -> str:

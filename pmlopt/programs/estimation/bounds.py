@@ -1,4 +1,4 @@
-"""What no design for estimation betters: by duality from listed columns, or by a semidefinite relaxation."""
+"""Lower bounds on the error of designs for estimation: by duality from listed columns, or by relaxations."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Moments:
 
 
 class MomentProblem:
-    """Minimise the error over second moments V of columns v = (1 + d, s), of which `<p, d>` and E d are zero.
+    """The least error over second moments V of columns v = (1 + d, s), where `<p, d>` and E d are zero.
 
     All that is kept of a column is `(rows_x v) (rows_{N+x} v) >= 0`: each letter is between its two ends. For
     weights w >= 0 of these the error is at least `min_V error(J) - sum_x w[x] <F_x, V>`, which is in closed
@@ -67,7 +67,7 @@ class MomentProblem:
         self.volume = 2 * float(volume)
 
     def at(self, weights: FloatArray) -> Moments | None:
-        """The best moments at some weights of the letters; None where they bound nothing."""
+        """Solve for the best moments at some weights of the letters; None where they bound nothing."""
         n, (lower, upper) = self.n, self.ends
         form = -(lower.T * weights) @ upper
         form = (form + form.T) / 2
@@ -98,7 +98,7 @@ class MomentProblem:
         )
 
     def best(self) -> tuple[FloatArray, Moments] | None:
-        """The weights at which the bound is largest, as far as the search goes, and the moments there."""
+        """Find the weights at which the bound is largest, as far as the search goes, and the moments."""
 
         def at(logs: FloatArray) -> tuple[float, FloatArray]:
             found = self.at(np.exp(np.clip(logs, -300, 300)))
@@ -119,7 +119,7 @@ class MomentProblem:
         return None if found is None else (weights, found)
 
     def proof(self, objective: Objective) -> Proof | None:
-        """The numbers that prove the bound for the workload of another objective; None where there are none.
+        """Build the numbers that prove the bound for another objective's workload; None where there are none.
 
         S V = 0 at the best moments V, so S V mean = 0, and V mean is the mean column.
         """
@@ -187,7 +187,7 @@ class Objective:
     criterion: Criterion
 
     def sensitivities(self, information: FloatArray) -> FloatArray:
-        """(N, L) the Z that is best at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
+        """Compute (N, L) the best Z at an information matrix: `J^-1 W'`, or for "D" a root of J^-1."""
         sizes, axes = np.linalg.eigh(information)
         sizes = np.maximum(sizes, np.finfo(float).tiny * 1e20)
         if self.criterion == "D":
@@ -195,7 +195,7 @@ class Objective:
         return np.asarray(axes @ ((axes.T @ self.workload.T) / sizes[:, None]))
 
     def proved(self, columns: DesignColumns, proof: Proof) -> float:
-        """The lower bound from the columns of a requirement, listed or by their cones; at least 0 for "A"."""
+        """Compute the lower bound from a requirement's columns, or from their cones; at least 0 for "A"."""
         if columns.complete:
             bound = self.information_bound(columns.exact, proof)
         else:
@@ -204,11 +204,11 @@ class Objective:
 
     @property
     def nothing(self) -> float:
-        """What needs no proof: no error "A" is negative."""
+        """Return the bound that needs no proof: no error "A" is negative."""
         return -math.inf if self.criterion == "D" else 0.0
 
     def information_bound(self, columns: FloatArray, proof: Proof) -> float:
-        """A lower bound on the error of every design from columns, for any Z and rho.
+        """Compute a lower bound on the error of every design from columns, for any Z and rho.
 
         With `J = sum_y q[y] lam_y lam_y'` and `sum_y q[y] lam_y = 1`, completing the square gives for every Z
         in R^(N x L) that `tr(W J^-1 W') >= 2 tr(W Z) - tr(Z' J Z)`, and for "D"
@@ -238,7 +238,7 @@ class Objective:
         return self._bound(z, float(pi.sum()) + excess, sizes, z.size + len(pi))
 
     def relaxed_bound(self, cones: Sequence[ColumnCone], proof: Proof) -> float:
-        """A lower bound on the error of every design from the columns of some cones, for any numbers.
+        """Compute a lower bound on the error of every design from the columns of some cones, for any numbers.
 
         It is that of `information_bound`, with an upper bound on what `|Z' lam|^2 - <p rho, lam>` can be for
         an extreme column lam. With v = (lam, s) of a cone, its mean m and quadratic forms F_i,
@@ -266,7 +266,7 @@ class Objective:
         return self._bound(z, float(pi.sum()) + missing, float(np.abs(pi).sum()), z.size)
 
     def _bound(self, z: FloatArray, spent: float, sizes: float, terms: int) -> float:
-        """What Z brings, `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, less what is spent, and rounding."""
+        """Compute `2 tr(W Z) - |W p|^2` or `log det(Z Z') + N`, less the spent budget and rounding."""
         if self.criterion == "D":
             sign, volume = np.linalg.slogdet(z)  # of Z Z' the condition would be squared
             gained = 2 * float(volume) + len(z) if sign else -np.inf
@@ -282,8 +282,7 @@ class Objective:
 def relaxed(
     objective: Objective, cones: Sequence[ColumnCone], information: FloatArray, options: Options
 ) -> Proof | None:
-    """The best numbers for `relaxed_bound`, by semidefinite programs; None where none was solved, or
-    the time does not suffice.
+    """Solve semidefinite programs for the best numbers of `bound_from_cones`; None without any in time.
 
     For "D" one has the logarithm of a determinant in it, which may cost a solver its digits, and another
     keeps the Z of J up to a factor; the better bound counts.
@@ -325,7 +324,7 @@ def _solved(
     unit: float,
     options: Options,
 ) -> Proof | None:
-    """The numbers of one semidefinite program, in the basis `root` and with z over `unit`.
+    """Solve one semidefinite program, in the basis `root` and with z over `unit`.
 
     Without what it has `gained` Z is kept up to a factor.
     """
@@ -354,7 +353,7 @@ def _solved(
 def _form(
     cone: ColumnCone, root: FloatArray, pi: cp.Variable
 ) -> tuple[cp.Variable, FloatArray, cp.Expression]:
-    """The weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
+    """Build the weights of the quadratic forms, the sizes by which these were divided, and S without Z."""
     n, m = cone.letters, len(cone.mean)
     basis = np.eye(m)
     basis[:n, :n] = root
@@ -368,7 +367,7 @@ def _form(
 
 
 def _below(form: cp.Expression, z: cp.Expression, whole: bool) -> cp.Expression:
-    """S, where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
+    """Build S where z is Z Z' as a whole; else the matrix of which S is Schur's complement."""
     into = np.eye(form.shape[0], z.shape[0])  # scalars of the cone have no part in Z
     if whole:
         return (form + form.T) / 2 - into @ z @ into.T

@@ -52,7 +52,7 @@ class EstimationCertificate(DesignCertificate):
         return 1e-9 * (abs(self.value) if self.criterion == "A" else max(1.0, abs(self.value)))
 
     def checks(self) -> tuple[Claim, ...]:
-        """Level, value and bound of a design for estimation, its extreme columns listed again."""
+        """Return the claims of level, value and bound, with the extreme columns listed again."""
         rows = WorkloadRows((), self.workload)
         wanted = rows.matrix if self.criterion == "D" else rows.centred(self.prior.pmf)
         value = error_of(self.prior, self.mechanism, wanted, self.criterion)
@@ -73,7 +73,7 @@ class EstimationCertificate(DesignCertificate):
         return (*found, bound_claim(self.bound, proved + slack, False))
 
     def _proved_bound(self, proof: Proof) -> float:
-        """What the numbers prove; nothing where the columns are other ones."""
+        """Compute what the numbers prove; -inf where the columns are other ones."""
         columns = design_columns(self.prior, self.privacy)
         if (columns.exact.shape[1] if columns.complete else None) != self.columns:
             return -math.inf

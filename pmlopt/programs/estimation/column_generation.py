@@ -64,7 +64,7 @@ USED_UP = "the rounds or the time are used up"
 
 @dataclass(frozen=True, eq=False)
 class Generated:
-    """A mechanism with what bounds the error of all others, and how the search ended.
+    """A mechanism with the proof that bounds the error of all others, and how the search ended.
 
     Attributes:
         matrix: (N, M) of the weights.
@@ -84,7 +84,7 @@ class Generated:
 
 
 def generate(program: EstimationDesign, options: Options) -> Generated:
-    """Weigh some columns, add those that would lower the error most, until none would.
+    """Weigh some columns, and add those that would lower the error most, until none would.
 
     Where every extreme column is listed they are priced from the list, which bounds the error. Else they come
     from a search, and a relaxation bounds the error in the time that is left.
@@ -145,7 +145,7 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
 def _worth_adding(
     program: EstimationDesign, inner: FloatArray, z: FloatArray, pi: FloatArray, allowed: float, clock: Clock
 ) -> FloatArray:
-    """(N, K) columns that are new and lower the error most, from the list or by a search."""
+    """Find (N, K) columns that are new and lower the error most, from the list or by a search."""
     columns, n = program.columns, program.prior.size
     exact, within, least = columns.exact, columns.inner, 0.0
     if not columns.complete:
@@ -159,7 +159,7 @@ def _worth_adding(
 
 
 def _by_moments(program: EstimationDesign) -> Proof | None:
-    """What second moments prove; None where letters have no two ends."""
+    """Return the proof by second moments; None where letters have no two ends."""
     cones = program.columns.cones
     if len(cones) != 1 or not cones[0].ended:
         return None
@@ -170,7 +170,7 @@ def _by_moments(program: EstimationDesign) -> Proof | None:
 def _with_fewer_outputs(
     program: EstimationDesign, matrix: FloatArray, z: FloatArray, most: int, clock: Clock
 ) -> FloatArray:
-    """The best that was found with so many outputs: merged, or some of the columns with weights of their own.
+    """Find the best mechanism with so many outputs: merged ones, or columns with weights of their own.
 
     Raises:
         MethodError: none of these tells enough.
@@ -192,12 +192,12 @@ def _with_fewer_outputs(
 
 
 def _is_mechanism(matrix: FloatArray) -> bool:
-    """Whether rows sum to one, up to what a `Mechanism` takes for rounding: without outputs they may not."""
+    """Return whether rows sum to one, up to the rounding that a `Mechanism` accepts."""
     return bool(np.abs(matrix.sum(axis=1) - 1).max() <= ROUNDED)
 
 
 def _drawn(columns: FloatArray, size: int) -> FloatArray:
-    """The constant, the first, and some of the columns, more where these have not the rank of all."""
+    """Draw the constant and some of the columns, more where these have not the rank of all."""
     n, count = columns.shape
     while size < count:
         part = 1 + np.sort(np.random.default_rng(0).choice(count - 1, size - 1, replace=False))
@@ -209,7 +209,7 @@ def _drawn(columns: FloatArray, size: int) -> FloatArray:
 
 
 def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: Clock) -> Weights:
-    """The best weights of columns from equal ones, or, where that ends outside, from a point inside.
+    """Find the best weights of columns from equal ones, or, where that fails, from an interior point.
 
     Where the workload leaves frequencies out, and that keeps the weights from converging, a little is added
     to it.
@@ -232,7 +232,7 @@ def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: 
 
 
 def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
-    """A workload, and one to which a little of every frequency is added, where it leaves some out.
+    """List a workload, and one to which a little of every frequency is added, where it leaves some out.
 
     The information that is best for few combinations may be singular, where the error has no slope.
     """
@@ -244,7 +244,7 @@ def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
 
 
 def _inside(columns: FloatArray) -> FloatArray:
-    """Weights that make the constant, the least of them as large as it can be: a linear program."""
+    """Find weights that make the constant, the least of them as large as possible, by a linear program."""
     n, count = columns.shape
     solved = optimize.linprog(
         np.append(np.zeros(count), -1.0),  # q = r + s, r >= 0, and s is maximised
@@ -258,7 +258,7 @@ def _inside(columns: FloatArray) -> FloatArray:
 
 
 def _matrix(columns: FloatArray, weights: FloatArray, idle: float = IDLE) -> FloatArray:
-    """The mechanism of some weights: without idle columns, and with rows that sum to one up to rounding."""
+    """Build the mechanism of some weights: without idle columns, rows summing to one up to rounding."""
     used = weights * columns.max(axis=0) > idle  # of rare letters all weights are small
     scaled = columns[:, used] * weights[used]
     # in shares of the weights, so that those of rare letters stay positive

@@ -34,7 +34,7 @@ MOST_FORMS = 200
 
 @dataclass(frozen=True, eq=False)
 class ColumnCone:
-    """Columns lam of mean one, with some scalars s of their own, on which linear forms are not negative.
+    """Columns lam of mean one, with own scalars s, on which linear forms are not negative.
 
     With v = (lam, s): `rows v >= 0` and `<mean, v> = 1`. Products of two rows are quadratic forms that are
     not negative either, and so are the `forms` at the extreme columns.
@@ -57,16 +57,16 @@ class ColumnCone:
 
     @cached_property
     def pairs(self) -> tuple[np.ndarray, np.ndarray]:
-        """The two rows of each product."""
+        """Return the two rows of each product."""
         return np.triu_indices(len(self.rows), 1)
 
     @property
     def count(self) -> int:
-        """How many quadratic forms there are: products of two rows, and `forms`."""
+        """Return how many quadratic forms there are: products of two rows, and `forms`."""
         return len(self.pairs[0]) + len(self.forms)
 
     def combined(self, weights: FloatArray, absolute: bool = False) -> FloatArray:
-        """(N + S, N + S) the sum of the quadratic forms with some weights; of their sizes where asked."""
+        """Compute (N + S, N + S) the weighted sum of the quadratic forms, or of their absolute values."""
         rows = np.abs(self.rows) if absolute else self.rows
         products = np.zeros((len(rows), len(rows)))
         products[self.pairs] = weights[: len(self.pairs[0])]
@@ -76,14 +76,14 @@ class ColumnCone:
         return np.asarray(total)
 
     def quadratics(self) -> FloatArray:
-        """(count, N + S, N + S) the quadratic forms one by one."""
+        """List (count, N + S, N + S) the quadratic forms one by one."""
         one, other = (self.rows[place] for place in self.pairs)
         products = one[:, :, None] * other[:, None, :]
         return np.concatenate([(products + products.transpose(0, 2, 1)) / 2, *(f[None] for f in self.forms)])
 
 
 def column_cones(p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios) -> tuple[ColumnCone, ...] | None:
-    """The cones whose extreme columns are those of a requirement; None where that takes too many forms."""
+    """Build the cones of a requirement's extreme columns; None where that takes too many forms."""
     if isinstance(allowed, tuple):
         return tuple(_of_box(p, one) if isinstance(one, Box) else _of_staircase(p, one) for one in allowed)
     found = _of_ratios(p, allowed) if isinstance(allowed, Ratios) else _of_vertices(p, allowed)
@@ -91,7 +91,7 @@ def column_cones(p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios) -> 
 
 
 def _of_box(p: FloatArray, box: Box) -> ColumnCone:
-    """`lam - low q >= 0` and `high q - lam >= 0` with q = <p, lam>."""
+    """Build the cone of `lam - low q >= 0` and `high q - lam >= 0` with q = <p, lam>."""
     n, low, high = len(p), box.low * (1 - OUTWARD), box.high * (1 + OUTWARD)
     q = np.ones((n, 1)) * p
     rows = np.vstack([np.eye(n) - low * q, high * q - np.eye(n)])
@@ -99,7 +99,7 @@ def _of_box(p: FloatArray, box: Box) -> ColumnCone:
 
 
 def _of_equal_letters(p: FloatArray, box: Box, rows: FloatArray) -> tuple[FloatArray, ...]:
-    """For equal masses: an extreme column is low, high, and at one letter r, which is known.
+    """Build the form for equal masses: an extreme column is low, high, and at one letter r, which is known.
 
     So `sum_x (lam[x] - low) (high - lam[x])` is `(r - low) (high - r)`, where a relaxation would have 0.
     """
@@ -116,7 +116,7 @@ def _of_equal_letters(p: FloatArray, box: Box, rows: FloatArray) -> tuple[FloatA
 
 
 def _of_staircase(p: FloatArray, family: Staircase) -> ColumnCone:
-    """`lam - m >= 0`, `base q + slope m - lam >= 0` and m >= 0, with the least entry m as a scalar."""
+    """Build the cone of `lam - m >= 0`, `base q + slope m - lam >= 0` and m >= 0, with m as a scalar."""
     n, base, slope = len(p), family.base * (1 + OUTWARD), family.slope * (1 + OUTWARD)
     rows = np.zeros((2 * n + 1, n + 1))
     rows[:n, :n], rows[:n, n] = np.eye(n), -1.0
@@ -126,7 +126,7 @@ def _of_staircase(p: FloatArray, family: Staircase) -> ColumnCone:
 
 
 def _of_ratios(p: FloatArray, ratios: Ratios) -> ColumnCone:
-    """The entries, and for each pair e^exponent times the denominator less the numerator."""
+    """Build the cone of the entries and of e^exponent times denominator less numerator of each pair."""
     above, below = (side.toarray() for side in ratios.differences)
     pairs = np.exp(ratios.exponents)[:, None] * (1 + OUTWARD) * below - above
     pairs = pairs / np.abs(pairs).max(axis=1, keepdims=True)
@@ -134,7 +134,7 @@ def _of_ratios(p: FloatArray, ratios: Ratios) -> ColumnCone:
 
 
 def _of_vertices(p: FloatArray, cone: Cone) -> ColumnCone | None:
-    """The entries, those below their maximum M, and `<Q, lam> - keep M` for each vertex Q, M as a scalar."""
+    """Build the cone of entries below their maximum M and of `<Q, lam> - keep M` for each vertex Q."""
     if not isinstance(cone.priors, ConvexHull):
         return None
     laws, n = cone.priors.laws, len(p)
@@ -153,23 +153,23 @@ STARTS = 30
 
 
 class ColumnSearch(ABC):
-    """Some extreme columns of a requirement, and better ones near them."""
+    """A search of extreme columns of a requirement, and of better ones near them."""
 
     @cached_property
     @abstractmethod
     def start(self) -> FloatArray:
-        """(K, N) columns to start a design from."""
+        """Return (K, N) columns to start a design from."""
 
     @abstractmethod
     def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        """(K, N) a column near each, worth more where one step leads to such."""
+        """Return (K, N) a column near each, of larger value where one step leads to such."""
 
     @abstractmethod
     def batch(self, columns: FloatArray) -> Batch:
-        """Columns without repetition."""
+        """Return the columns without repetition, as a batch."""
 
     def improved(self, sensitivities: FloatArray, multipliers: FloatArray, clock: Clock = FOREVER) -> Batch:
-        """Local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
+        """Find local maxima of `|Z' lam|^2 - <pi, lam>` over the extreme columns, near those of the start.
 
         Args:
             sensitivities: (N, L) Z.
@@ -190,13 +190,13 @@ class ColumnSearch(ABC):
 
 
 def _worth(columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-    """(K,) `lam' form lam - <pi, lam>` of (K, N) columns."""
+    """Compute (K,) `lam' form lam - <pi, lam>` of (K, N) columns."""
     return np.asarray(((columns @ form) * columns).sum(axis=1) - columns @ pi)
 
 
 @dataclass(frozen=True, eq=False)
 class SetSearch(ColumnSearch):
-    """The columns of two values: one letter moves into or out of the set of the larger one."""
+    """The search of columns of two values: one letter moves into or out of the set of the larger one."""
 
     p: FloatArray
     family: Staircase
@@ -227,26 +227,26 @@ class SetSearch(ColumnSearch):
         return Columns(self.family, sets, np.full(len(sets), -1))
 
     def _share(self) -> float:
-        """The mass of the set at which the two values vary most."""
+        """Find the mass of the set at which the two values vary most."""
         masses = np.linspace(0.005, 0.995, 199) * min(1.0, self.family.capacity)
         allowed, _, step = self._values(masses)
         return float(masses[np.where(allowed, masses * (1 - masses) * step**2, 0.0).argmax()])
 
     def _values(self, mass: FloatArray) -> tuple[BoolArray, FloatArray, FloatArray]:
-        """Whether a set may have this mass, and the smaller value and the step; of the constant if not."""
+        """Return whether a set may have this mass, with its smaller value and the step, or a constant's."""
         allowed = mass < self.family.capacity * (1 - TIE)
         low, step, _ = self.family.fill(np.where(allowed, mass, 0.0), np.zeros(mass.shape))
         return allowed, low, step
 
 
 def _high(columns: FloatArray) -> BoolArray:
-    """(K, N) the sets of the larger of two values."""
+    """Find (K, N) the sets of the larger of two values."""
     return np.asarray(columns > columns.mean(axis=1, keepdims=True))
 
 
 @dataclass(frozen=True, eq=False)
 class BoxSearch(ColumnSearch):
-    """The columns with bounds on each entry: by the best one for the slope at each, or along an edge.
+    """The search of columns with bounds on each entry: by the slope at each column, or along an edge.
 
     The best column for the slope is a knapsack; since the worth is convex, it is worth no less. An edge leads
     from a column to one at which another letter is between.
@@ -257,7 +257,7 @@ class BoxSearch(ColumnSearch):
 
     @cached_property
     def start(self) -> FloatArray:
-        """The best columns for some sets, and for directions at random."""
+        """Return the best columns for some sets, and for directions at random."""
         share = (1 - self.family.low) / (self.family.high - self.family.low)
         sets = sets_to_start(len(self.p), share).astype(float)
         drawn = np.random.default_rng(0).normal(size=sets.shape)
@@ -273,7 +273,7 @@ class BoxSearch(ColumnSearch):
         return recognised(self.family, columns.T).distinct(self.p)
 
     def _filled(self, slopes: FloatArray) -> FloatArray:
-        """(K, N) the columns that maximise (K, N) slopes: high where the slope over the mass is largest."""
+        """Find (K, N) the columns that maximise (K, N) slopes: high where slope over mass is largest."""
         order = np.argsort(-slopes / self.p, axis=1, kind="stable")
         before = self.p[order].cumsum(axis=1) - self.p[order]
         span = self.family.high - self.family.low
@@ -283,7 +283,7 @@ class BoxSearch(ColumnSearch):
         return columns
 
     def _along_edges(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:
-        """(K, N) each column at the end of its best edge: mass goes between one letter and that between."""
+        """Move (K, N) each column along its best edge: mass goes between one letter and that between."""
         low, high, p, rows = self.family.low, self.family.high, self.p, np.arange(len(columns))
         middle = np.minimum(columns - low, high - columns).argmax(axis=1)  # the letter between
         mass, value = p[middle][:, None], columns[rows, middle][:, None]
@@ -306,7 +306,7 @@ class BoxSearch(ColumnSearch):
 
 @dataclass(frozen=True, eq=False)
 class ProgramSearch(ColumnSearch):
-    """The columns of a cone: as in `BoxSearch`, by a linear program in place of the knapsack."""
+    """The search of columns of a cone, as in `BoxColumnSearch`, by a linear program for the knapsack."""
 
     cone: ColumnCone
     raisable: bool
@@ -333,7 +333,7 @@ class ProgramSearch(ColumnSearch):
         return self._best(2 * columns @ form - pi, columns)
 
     def _best(self, slopes: FloatArray, before: FloatArray) -> FloatArray:
-        """(K, N) the columns that maximise (K, N) slopes; those before where the solver finds none."""
+        """Find (K, N) the columns that maximise (K, N) slopes; the given ones where the solver finds none."""
         n, m = self.cone.letters, len(self.cone.mean)
         every, found = np.arange(m, dtype=np.int32), before.copy()
         for place, slope in enumerate(slopes):
@@ -353,7 +353,7 @@ BASES, SWAPS = 4, 3000
 
 
 def sets_to_start(size: int, share: float) -> BoolArray:
-    """(K, N) sets of letters: all intervals, their complements, and as many that are drawn at random.
+    """List (K, N) sets of letters: all intervals, their complements, and as many that are drawn at random.
 
     Of many letters it is the rotations of few sets of about a share of them, and each letter alone: for
     equal masses their information has the sums of the squared Fourier coefficients as its eigenvalues, which
@@ -411,7 +411,7 @@ class DesignColumns:
 
     @property
     def complete(self) -> bool:
-        """Whether every extreme column is among them."""
+        """Return whether every extreme column is among them."""
         return not self.searches
 
 
@@ -453,7 +453,7 @@ def design_columns(prior: Prior, privacy: Requirement) -> DesignColumns:
 
 
 def with_constant(p: FloatArray, batches: Sequence[Batch]) -> tuple[FloatArray, FloatArray]:
-    """The constant and columns of mean one, as they are and a little inside of the requirement."""
+    """Add the constant to columns of mean one, as they are and a little inside of the requirement."""
     constant = np.ones((len(p), 1))
     exact, inner = ([batch.lifts(p, share) for batch in batches] for share in (0.0, MARGIN))
     return np.hstack([constant, *exact]), np.hstack([constant, *inner])

@@ -15,7 +15,7 @@ TRIED = 8
 
 
 def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
-    """(N, L) some of the columns, scaled, with the information of all of them: L <= N (N + 1) / 2.
+    """Reduce (N, L) the columns to a scaled subset with the information of all: L <= N (N + 1) / 2.
 
     `sum_y q[y] lam_y lam_y' = J` for the columns lam_y of mean one is a linear program in q >= 0, of which a
     vertex has no more columns than equations; J p = 1 are the rows. The matrix itself where none is found.
@@ -40,7 +40,7 @@ def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
 def thinned(
     columns: FloatArray, weigh: Callable[[FloatArray], FloatArray], most: int
 ) -> tuple[FloatArray, FloatArray] | None:
-    """Some of the columns with their weights, at most so many; None where the way to them ends before.
+    """Drop columns until at most so many are left with weights; None where that fails before.
 
     Those of the least weight are left out, a quarter of what there is too much at a time, and the rest is
     weighed again.
@@ -65,7 +65,7 @@ def thinned(
 
 
 def merged(matrix: FloatArray, p: FloatArray, sensitivities: FloatArray, most: int) -> FloatArray:
-    """(N, most) outputs added up, two at a time, where that costs least.
+    """Merge outputs two at a time where that costs least, until (N, most) are left.
 
     With Z the derivative of the error, the outputs y and z together cost, to first order,
     `q[y] q[z] / (q[y] + q[z]) |Z' (lam_y - lam_z)|^2`: the distance of Ward between the points Z' lam_y.

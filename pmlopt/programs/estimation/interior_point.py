@@ -41,7 +41,7 @@ class Weights:
 def best_weights(
     columns: FloatArray, wanted: FloatArray, criterion: Criterion, start: FloatArray, gap: float, clock: Clock
 ) -> Weights:
-    """Weights at which the error is within a gap of the least that these columns reach.
+    """Find weights at which the error is within a gap of the least that these columns reach.
 
     Columns are near the constant where little may leak, so they are written in a basis in which those of the
     start are white, and the error in units of that of the start.
@@ -69,7 +69,7 @@ def best_weights(
 
 
 class _CentralPath:
-    """Minimise tr(W J^-1 W') or -log det J over q >= 0 with L q = t: a point, and Newton steps from it.
+    """A point, and Newton steps from it, for minimising tr(W J^-1 W') or -log det J over q >= 0, L q = t.
 
     Attributes:
         columns, target: L and t.
@@ -93,11 +93,11 @@ class _CentralPath:
 
     @property
     def dual(self) -> FloatArray:
-        """(K,) what is missing for the multipliers to be feasible."""
+        """Return (K,) the dual residual of the multipliers."""
         return np.asarray(self.columns.T @ self.pi - self.gains - self.z)
 
     def _derivatives(self, q: FloatArray) -> tuple[FloatArray, FloatArray] | None:
-        """The gains and the curvature; None where J is singular."""
+        """Compute the gains and the curvature; None where J is singular."""
         try:
             root = np.linalg.cholesky((self.columns * q) @ self.columns.T)
         except np.linalg.LinAlgError:
@@ -111,14 +111,14 @@ class _CentralPath:
         return np.diag(errors).copy(), 2 * products * errors
 
     def _residual(self, barrier: float) -> float:
-        """The size of what is missing for the point on the central path, relative to its parts."""
+        """Compute the size of the residual of the point on the central path, relative to its parts."""
         size = 1 + float(np.abs(self.gains).max())
         primal, dual = self.columns @ self.q - self.target, self.dual / size
         centre = (self.q * self.z - barrier) / size
         return float(np.sqrt(dual @ dual / len(dual) + primal @ primal + centre @ centre))
 
     def advance(self) -> bool:
-        """A Newton step that stays inside and decreases the residual; False where none does."""
+        """Take a Newton step that stays inside and decreases the residual; return False where none does."""
         q, z, pi, gains, curvature = self.q, self.z, self.pi, self.gains, self.curvature
         barrier = 0.1 * float(q @ z) / len(q)
         before = self._residual(barrier)

@@ -70,14 +70,14 @@ def certify_estimation(
 
 
 def information_of(p: FloatArray, matrix: FloatArray) -> FloatArray:
-    """(N, N) the Fisher information `J = P diag(1/q) P'` of one output, without outputs that never occur."""
+    """Compute (N, N) the Fisher information `J = P diag(1/q) P'` of one output, over outputs that occur."""
     occurring = matrix[:, matrix.max(axis=0) > 0]
     scaled = occurring / np.sqrt(p @ occurring)
     return np.asarray(scaled @ scaled.T)
 
 
 def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArray:
-    """(N,) the pi of the least sum with `<pi, lam> >= |Z' lam|^2` for all columns: a linear program."""
+    """Solve for (N,) the pi of the least sum with `<pi, lam> >= |Z' lam|^2` for all columns."""
     heights = ((sensitivities.T @ columns) ** 2).sum(axis=0)
     size = float(heights.max())
     solved = optimize.linprog(
@@ -87,7 +87,7 @@ def best_multipliers(columns: FloatArray, sensitivities: FloatArray) -> FloatArr
 
 
 def known_error(program: EstimationDesign, value: float) -> ClosedForm | None:
-    """The least error by formula: frequencies under LDP or PML, where the prior is uniform."""
+    """Return the least error by formula: frequencies under LDP or PML, where the prior is uniform."""
     p, privacy = program.prior.pmf, program.privacy
     every = EstimationError().combinations(program.prior)
     frequencies = program.criterion == "A" and np.array_equal(program.centred, every)
@@ -115,7 +115,7 @@ Weigh = Callable[[EstimationDesign, Options], Generated]
 def _certified(
     weigh: Weigh, program: EstimationDesign, options: Options, _: None
 ) -> Found[EstimationCertificate]:
-    """Solve, and certify the mechanism that the weights make of the columns."""
+    """Solve, and certify the mechanism of the weighted columns."""
     begin = time.perf_counter()
     try:
         unit = program.unit
@@ -142,7 +142,7 @@ def _certified(
 
 
 def _declared(name: str, program: EstimationDesign, options: Options) -> Generated:
-    """The weights that a solver leaves in the program as it is declared."""
+    """Solve the declared program by a solver of cvxpy, and return the weighted columns."""
     outcome = through_cvxpy.run(program.problem, name.upper(), options, {})
     weights = np.asarray(program.variables["weights"].value, dtype=float)
     if outcome.state != "point" or not np.isfinite(weights).all():
@@ -155,7 +155,7 @@ def _declared(name: str, program: EstimationDesign, options: Options) -> Generat
 def _certify(
     program: EstimationDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[EstimationCertificate]:
-    """Repaired; the bound from the multipliers of the rows over the prior, or the best for the matrix.
+    """Repair a matrix, and bound the error by given multipliers, or by the best for the matrix.
 
     Raises:
         MechanismError: the matrix has other letters than the prior, or is no mechanism even roughly.
@@ -193,7 +193,7 @@ def _find_first(program: EstimationDesign) -> Found[EstimationCertificate]:
 
 
 def _by_cvxpy(name: str) -> Method[EstimationDesign, None, EstimationCertificate]:
-    """A solver for the semidefinite program that is declared."""
+    """Make the method of a solver for the semidefinite program that is declared."""
     return Method(
         name,
         "asked for by name",

@@ -54,22 +54,22 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     @property
     def criterion(self) -> Criterion:
-        """How the error is measured."""
+        """Return how the error is measured."""
         return self.utility.criterion
 
     @cached_property
     def objective(self) -> Objective:
-        """The error as a function of the information."""
+        """Return the error as a function of the information."""
         return Objective(self.prior.pmf, self.centred, self.criterion)
 
     def error_of(self, matrix: MechanismLike) -> float:
-        """Return the error of a mechanism in the unit of `centred`."""
+        """Compute the error of a mechanism in the unit of `centered_workload`."""
         prior, mechanism = paired(self.prior, matrix)
         return error_of(prior, mechanism, self.centred, self.criterion)
 
     @property
     def unit(self) -> float:
-        """The largest power of two that is at most an entry of the workload; 1 for "D"."""
+        """Return the largest power of two that is at most an entry of the workload; 1 for "D"."""
         most = float(np.abs(self.centred).max())
         return 1.0 if self.criterion == "D" or most == 0 else 2.0 ** math.floor(math.log2(most))
 
@@ -86,13 +86,13 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     @property
     def mechanism(self) -> cp.Expression:
-        """(N, K) the columns times their weights."""
+        """Return (N, K) the columns times their weights."""
         weights = cp.reshape(self.variables["weights"], (1, self.columns.inner.shape[1]), order="C")
         return cp.multiply(self.columns.inner, np.ones((self.prior.size, 1)) @ weights)
 
     @cached_property
     def scale(self) -> float:
-        """For "A" the error `tr(W J^-1 W')` if all columns were used alike; for "D" a nat for each letter."""
+        """Return for "A" the error of all columns weighted alike; for "D" a nat for each letter."""
         if self.criterion == "D":
             return float(self.prior.size)
         axes, sizes, _ = np.linalg.svd(self.columns.exact, full_matrices=False)
@@ -101,7 +101,7 @@ class EstimationDesign(Design[EstimationCertificate]):
 
     @property
     def rounding(self) -> float:
-        """The gap that rounding and the margin of the columns may leave."""
+        """Return the gap that rounding and the margin of the columns may leave."""
         exact, inner = self.columns.exact, self.columns.inner
         share = float(np.abs(exact - inner).max() / max(np.abs(exact - 1).max(), 1e-300))
         return self.scale * (8 * min(share, 1e-6) + rounding_of(self.prior.size**2, 64.0))

@@ -24,7 +24,7 @@ _DIGITS = Context(prec=60)
 
 
 def snap(matrix: FloatArray, grid: int = GRID) -> FloatArray:
-    """The matrix on the grid of multiples of 2^-53, each row summing to exactly one.
+    """Round the matrix to multiples of 2^-53, each row summing to exactly one.
 
     Largest remainders: an entry moves by less than 2^-53; what the row's sum was off beyond that goes
     to the largest entry.
@@ -49,7 +49,7 @@ def snap(matrix: FloatArray, grid: int = GRID) -> FloatArray:
 
 
 def integers(matrix: FloatArray) -> Any:
-    """The matrix times a power of two, as an object array of Python integers, without rounding."""
+    """Return the matrix times a power of two, as an object array of Python integers, without rounding."""
     mantissas, exponents = np.frexp(matrix)
     whole = (mantissas * 2.0**53).astype(np.int64).astype(object)
     occurring = exponents[matrix != 0]
@@ -63,7 +63,7 @@ KEPT_POWERS = 32_768
 
 @lru_cache(KEPT_POWERS)
 def power_below(exponent: float) -> Fraction:
-    """A rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
+    """Return a rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
 
     Examples:
         >>> power_below(0.0), float(power_below(1.0)) == float(np.exp(1.0))
@@ -75,7 +75,7 @@ def power_below(exponent: float) -> Fraction:
 
 
 def power_above(exponent: float) -> Fraction:
-    """A rational at least e^exponent, and within 1e-58 of it relatively; exponent >= 0.
+    """Return a rational at least e^exponent, and within 1e-58 of it relatively; exponent >= 0.
 
     Examples:
         >>> power_above(0.0), power_above(1.0) > power_below(1.0)
@@ -101,7 +101,7 @@ def round_up_to_float(number: Fraction) -> float:
 
 
 def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
-    """Whether the numbers in `matrix` meet the requirement, as rationals: a proof, not a test.
+    """Return whether the numbers in `matrix` meet the requirement, as rationals: a proof, not a test.
 
     The prior's weights are its counts, or its floats as rationals over their sum; e^epsilon is
     replaced by a rational below it.
@@ -112,7 +112,7 @@ def holds_exactly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> boo
 
 
 def rows_are_exact(matrix: FloatArray) -> bool:
-    """Whether the entries are non-negative and each row sums to exactly one, as rationals."""
+    """Return whether the entries are non-negative and each row sums to exactly one, as rationals."""
     if (matrix < 0).any():
         return False
     if np.array_equal(np.rint(matrix * GRID), matrix * GRID):  # on the grid: sums in 64-bit integers
@@ -128,12 +128,12 @@ Rows = list[list[Decimal]]
 
 
 def total(terms: Iterable[Decimal]) -> Decimal:
-    """Sum of decimals in the current context; 0 of none."""
+    """Sum decimals in the current context; 0 of none."""
     return sum(terms, Decimal(0))
 
 
 def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_size: float) -> bool:
-    """Whether a law of (X_i, T) is one, and its dataset has an entropy, up to what a float can say."""
+    """Return whether a law of (X_i, T) is one, and its dataset has at least an entropy, up to rounding."""
     if not (joint >= 0).all() or not joint.any():
         return False
     masses, counts = stochastic(joint.reshape(1, -1))[0], log_counts.ravel().tolist()
@@ -146,45 +146,45 @@ def has_entropy(joint: FloatArray, log_counts: FloatArray, least: float, log_siz
 
 
 def stochastic(matrix: FloatArray) -> Rows:
-    """Rows as decimals, over their sums."""
+    """Return rows as decimals, divided by their sums."""
     sums = ((row, total(row)) for row in table_of(matrix))
     return [[x / mass for x in row] for row, mass in sums if mass]
 
 
 def table_of(matrix: FloatArray) -> Rows:
-    """The entries as decimals, which hold every digit of a float."""
+    """Convert the entries to decimals, which keep every digit of a float."""
     return [decimals(row) for row in matrix]
 
 
 def decimals(row: Iterable[float]) -> list[Decimal]:
-    """Floats as decimals, without rounding."""
+    """Convert floats to decimals, without rounding."""
     return [Decimal(float(x)) for x in row]
 
 
 def mixed(weights: Sequence[Decimal], rows: Rows) -> list[Decimal]:
-    """The mean of some rows under weights."""
+    """Compute the mean of some rows under weights."""
     return [dot(weights, column) for column in zip(*rows, strict=True)]
 
 
 def dot(left: Sequence[Decimal], right: Sequence[Decimal]) -> Decimal:
-    """Inner product of two rows of decimals, of one length."""
+    """Compute the inner product of two rows of decimals, of one length."""
     return total(map(mul, left, right))
 
 
 def phi(law: Sequence[Decimal]) -> Decimal:
-    """`sum v log(v / sum v)`: minus the entropy of a law, times its mass."""
+    """Compute `sum v log(v / sum v)`: minus the entropy of a law, times its mass."""
     mass = total(law)
     return total(x * (x / mass).ln() for x in law if x > 0)
 
 
 def log_sum(terms: Sequence[Decimal]) -> Decimal:
-    """`log sum_k e^(t_k)` of decimals, the largest taken out first."""
+    """Compute `log sum_k e^(t_k)` of decimals, the largest taken out first."""
     peak = max(terms)
     return peak + total((term - peak).exp() for term in terms).ln()
 
 
 def normalised(logs: Iterable[float]) -> list[Decimal]:
-    """Logarithms of a law, less the log-sum of all."""
+    """Subtract the log-sum of all from the logarithms of a law."""
     terms = decimals(logs)
     whole = log_sum(terms)
     return [term - whole for term in terms]

@@ -1,4 +1,4 @@
-"""Repair: from a solver's matrix to one that satisfies the requirement exactly."""
+"""The repair of a solver's matrix into one that satisfies the requirement exactly."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Change:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Repair(Change):
-    """A matrix that satisfies the requirement, with what was done to reach it.
+    """A matrix that satisfies the requirement, with the changes that were made to reach it.
 
     Attributes:
         matrix: (N, M) on the exact grid.
@@ -57,19 +57,19 @@ class Repair(Change):
 
     @property
     def change(self) -> Change:
-        """What was done."""
+        """Return the record of the changes."""
         return Change(theta=self.theta, shift=self.shift, dropped=self.dropped)
 
     @classmethod
     def between(cls, before: FloatArray, after: FloatArray, theta: float) -> Repair:
-        """What turned one matrix into another, a share theta of one law mixed in on the way."""
+        """Describe what turned one matrix into another, a share theta of one law mixed in on the way."""
         dropped = np.flatnonzero((before.max(axis=0) > 0) & (after.max(axis=0) == 0))
         shift = float(np.abs(after - before).max())
         return cls(matrix=after, theta=theta, shift=shift, dropped=tuple(dropped.tolist()))
 
 
 def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float = NOISE_THRESHOLD) -> Repair:
-    """The nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
+    """Find the nearest mechanism of a simple kind that satisfies the requirement in exact arithmetic.
 
     First the noise: entries of at most `noise` become zero (unless that costs more than it mends), each
     output that breaks the bound by little is mixed with its own mean as far as it must, rows are
@@ -97,7 +97,7 @@ def repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float 
 
 
 def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray:
-    """What `repair` would make of a matrix but for the last digits: to be judged, not to be claimed."""
+    """Approximate the result of `repair_matrix` but for the last digits: to be judged, not to be claimed."""
     clean = _mended(prior, privacy, without_noise(matrix, NOISE_THRESHOLD), NOISE_THRESHOLD)
     law = prior.pmf @ clean
     theta = float(_needed(prior, privacy, clean, law).max())
@@ -107,7 +107,7 @@ def roughly(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArra
 def _repaired(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float
 ) -> tuple[float, FloatArray]:
-    """Theta and the repaired matrix, entries of at most `noise` taken for zeros."""
+    """Compute theta and the repaired matrix, entries of at most `noise` taken for zeros."""
     clean = without_noise(matrix, noise)
     candidate = snap(clean)
     if satisfied(prior, privacy, candidate):
@@ -120,7 +120,7 @@ def _repaired(
 
 
 def _of_laws(prior: Prior, privacy: Requirement, clean: FloatArray) -> tuple[float, FloatArray]:
-    """Theta and the mixture with which the requirement holds, from the chord's theta on."""
+    """Compute theta and the mixture with which the requirement is met, starting at the chord's theta."""
 
     def missing(candidate: FloatArray, law: FloatArray) -> float:
         return float(_needed(prior, privacy, candidate, law).max())
@@ -134,7 +134,7 @@ def mixed_with_laws(
     holds: Callable[[FloatArray], bool],
     missing: Callable[[FloatArray, FloatArray], float],
 ) -> tuple[float, FloatArray]:
-    """Theta and the mixture on the grid, with the output law or the uniform one on the outputs that occur.
+    """Mix in the output law or the uniform one with the least theta that meets the requirement on the grid.
 
     Args:
         prior: N letters.
@@ -162,7 +162,7 @@ T = TypeVar("T")
 def least_mixing(
     theta: float, mixture: Callable[[float], T], holds: Callable[[T], bool], missing: Callable[[T], float]
 ) -> tuple[float, T]:
-    """The least share of a constant that a doubling search finds, and the mixture; it ends at theta = 1.
+    """Find the least share of a constant by a doubling search, and the mixture; it ends at theta = 1.
 
     Args:
         theta: the share that the chord of the convex excess tells.
@@ -181,12 +181,12 @@ def least_mixing(
 
 
 def satisfied(prior: Prior, privacy: Requirement, matrix: FloatArray) -> bool:
-    """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
+    """Return whether a matrix meets the requirement, exactly and in the floats of a checker."""
     return privacy.holds(prior, Mechanism(matrix)) and holds_exactly(prior, privacy, matrix)
 
 
 def without_noise(matrix: FloatArray, noise: float) -> FloatArray:
-    """Small entries as zeros, rows over their sums."""
+    """Set small entries to zero, and divide the rows by their sums."""
     if not np.isfinite(matrix).all():
         raise MechanismError("the matrix to repair has an entry that is not finite")
     sparse = np.where(matrix > noise, matrix, 0.0)
@@ -200,7 +200,7 @@ def without_noise(matrix: FloatArray, noise: float) -> FloatArray:
 
 
 def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float) -> FloatArray:
-    """Outputs that miss the bound by little mixed with their means, one by one; rows over their sums."""
+    """Mix outputs that miss the bound by little with their means, one by one, and normalize the rows."""
     means = prior.pmf @ sparse
     share = _needed(prior, privacy, sparse, means)
     share = np.where(share * np.ptp(sparse, axis=0) <= LARGEST_SINGLE_MIXING, share, 0.0)
@@ -210,7 +210,7 @@ def _mended(prior: Prior, privacy: Requirement, sparse: FloatArray, noise: float
 
 
 def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: FloatArray) -> FloatArray:
-    """The share of a constant that each column needs mixed in; one number where the bound is joint.
+    """Compute the share of a constant that each column needs mixed in; one number where the bound is joint.
 
     The excess is convex along the mixture, so the chord between both ends tells a share that suffices: of
     each of several requirements by itself, since each has an excess in a unit of its own.
@@ -236,7 +236,7 @@ MOST_STEPS = 4
 def perfected(
     prior: Prior, privacy: Requirement, matrix: FloatArray, mixing: float = 0.0
 ) -> FloatArray | None:
-    """The nearest mechanism with multiples of 2^-53 that meets ratio bounds of no room as equations.
+    """Find the nearest mechanism in multiples of 2^-53 that meets ratio bounds of 0 nats as equations.
 
     A pair that a constant meets with equality, such as one of 0 nats about a secret, holds for all columns of
     a mechanism only with equality: their sum is a constant. With joint counts the equations have whole
@@ -284,7 +284,7 @@ def perfected(
 
 
 def _equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
-    """The whole coefficients of the pairs of 0 nats that a constant meets with equality."""
+    """List the integer coefficients of the pairs of 0 nats that a constant meets with equality."""
     ratios = privacy.ratios(np.array(prior.weights, dtype=object))
     if ratios is None or ratios.exponents.min(initial=1.0) > 0:
         return []
@@ -302,7 +302,7 @@ def _equations(prior: Prior, privacy: Requirement) -> list[list[int]]:
 
 
 def _basis(equations: list[list[int]], support: tuple[int, ...]) -> tuple[list[int], list[int], Any] | None:
-    """Whole columns on a support that span those which solve the equations.
+    """Find integer columns on a support that span the solutions of the equations.
 
     Returns:
         The free letters, the units of each (the multiples of which the entry of a column is), and the columns
@@ -336,7 +336,7 @@ def _basis(equations: list[list[int]], support: tuple[int, ...]) -> tuple[list[i
 
 
 def _rounded(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
-    """(N, M) whole units that solve the equations, near a matrix; None where one is negative."""
+    """Find (N, M) integers near a matrix that solve the equations; None where one is negative."""
     whole = np.zeros(target.shape, dtype=object)
     for y, column in enumerate(target.T):
         support = np.flatnonzero(column)
@@ -375,7 +375,7 @@ def polished_repair(
     noise: float = NOISE_THRESHOLD,
     gains: FloatArray | None = None,
 ) -> Repair:
-    """The repair of a matrix; where much was mixed in, of the polished one, if that is near and better.
+    """Repair a matrix; where much was mixed in, repair the polished one, if that is near and better.
 
     Pairs that leave a constant no room, such as those of 0 nats, are met exactly where whole numbers can.
     Bounds on pairs of letters, such as a metric, are met by the envelopes of the columns where these keep
@@ -469,7 +469,7 @@ def without_rare_outputs(matrix: FloatArray, noise: float) -> FloatArray:
 def _perfect(
     prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float, share: float
 ) -> FloatArray | None:
-    """The matrix with a share of its law, and with pairs of no room met exactly; None where that fails."""
+    """Mix in a share of the law, and meet pairs of 0 nats exactly; None where that fails."""
     exact = perfected(prior, privacy.for_prior(prior), without_noise(matrix, noise), share)
     if exact is None or np.abs(exact - matrix).max() > LARGEST_SINGLE_MIXING:
         return None
@@ -477,7 +477,7 @@ def _perfect(
 
 
 def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArray | None:
-    """The nearest matrix with the same zeros that meets ratio bounds, and row sums of one, to rounding.
+    """Find the nearest matrix with the same zeros that meets ratio bounds and row sums, up to rounding.
 
     Solvers leave pairs broken by 1e-10. Where a constant is within a pair by 1e-9 only, mixing that away
     would take a tenth of the mechanism. The pairs that are broken are held with equality instead, by the
@@ -516,7 +516,7 @@ def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArr
 
 
 def _nearest(moved: FloatArray, entries: Any, pairs: FloatArray, held: Any, margin: FloatArray) -> FloatArray:
-    """With the least change by which the pairs that are held have their margin, and rows sum to one."""
+    """Make the least change by which the active pairs have their margin, and rows sum to one."""
     rows, columns = entries.T
     which, where = np.nonzero(held)
     system = np.vstack([

@@ -25,7 +25,7 @@ from pmlopt.programs.linear.columns import Columns, Listed
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """An expected gain that is asked for at least, or an expected loss at most.
+    """A required expected gain, or the largest expected loss that is allowed.
 
     Attributes:
         maximised: whether the table holds gains.
@@ -40,7 +40,7 @@ class Expected:
 
 @dataclass(frozen=True, eq=False)
 class Floor:
-    """What an expected gain must reach, or an expected loss must not exceed.
+    """The floor on an expected gain, or cap on a loss, in units that keep its digits.
 
     It works on gains less the best that a letter can have, in units of what lies between the best constant
     output and those: neither an offset nor a rare letter takes digits from it.
@@ -57,17 +57,20 @@ class Floor:
 
     @property
     def what(self) -> str:
-        """Gain or loss."""
+        """Return "gain" or "loss"."""
         return "gain" if self.expected.maximised else "loss"
 
     @cached_property
     def gains(self) -> FloatArray:
-        """What an output gains, 0 at a letter's best and less elsewhere, over `unit`."""
+        """Return the gain of an output, 0 at a letter's best and less elsewhere, divided by `unit`."""
         return np.asarray((self._signed - self.columns.of_pairs(self._best)) / self._room)
 
     @cached_property
     def least(self) -> float:
-        """What the expectation of `gains` must reach: 0 is the most. Computed as a rational."""
+        """Return the least expectation of the normalized gains, where 0 is the most there is.
+
+        Computed as a rational.
+        """
         weights = self.columns.weights_of_letters
         best = sum((w * Fraction(b) for w, b in zip(weights, self._best.tolist(), strict=True)), Fraction(0))
         wanted = Fraction(self._sign * self.expected.value) / Fraction(2) ** self._exponent
@@ -75,22 +78,22 @@ class Floor:
 
     @property
     def unit(self) -> float:
-        """What lies between the expectation of the best constant output and the most there is."""
+        """Return the difference of the best constant output's expectation and the largest one."""
         return math.ldexp(self._room, self._exponent)
 
     @cached_property
     def rounding(self) -> float:
-        """What rounding may have taken off the floor that was given, and an expectation of `gains`."""
+        """Return what rounding may have taken off the given floor, and off an expectation of the gains."""
         return rounding_of(self.columns.terms, 2.0 + abs(self.least)) + self._digits
 
     @property
     def relaxed(self) -> float:
-        """What a solver is to reach: `least` but for most of the rounding of what was given."""
+        """Return the target for a solver: `min_gain` less most of the rounding of the given numbers."""
         return self.least - 0.9 * self._digits
 
     @cached_property
     def _digits(self) -> float:
-        """Two units in the last place of the terms of an expectation of the table, before they cancel."""
+        """Return two units in the last place of the terms of a table's expectation, before they cancel."""
         table = np.ldexp(np.abs(self.expected.table), -self._exponent)
         asked = float(abs(Fraction(self.expected.value)) / Fraction(2) ** self._exponent)
         size = float(self.columns.masses @ self.columns.largest(table)) + asked
@@ -98,7 +101,7 @@ class Floor:
 
     @cached_property
     def _room(self) -> float:
-        """`unit` over the power of two by which the largest entry is of size 1: nothing underflows."""
+        """Return `unit` divided by the power of two that makes the largest entry of size 1."""
         short = self.columns.of_pairs(self._best) - self._signed
         room = float(self.columns.means(np.where(self.allowed, short, np.inf)).min())
         if not math.isfinite(room):
@@ -106,12 +109,12 @@ class Floor:
         return room or 1.0
 
     def slack(self, lifts: FloatArray) -> float:
-        """By how much a mechanism is above, in units of `gains`; negative where it is below."""
+        """Compute by how much a mechanism is above, in units of the gains; negative where it is below."""
         return self.columns.expectation(np.where(self.allowed, self.gains, 0.0), lifts) - self.least
 
     @property
     def most(self) -> float:
-        """The largest expected gain that there is, or the smallest expected loss, in the utility's units."""
+        """Return the largest possible expected gain, or smallest expected loss, in the utility's units."""
         return math.ldexp(float(self._sign * (self.columns.masses @ self._best)), self._exponent) + 0.0
 
     @property
@@ -128,12 +131,12 @@ class Floor:
 
     @cached_property
     def _best(self) -> FloatArray:
-        """(N,) each letter's largest allowed gain."""
+        """Return (N,) each letter's largest allowed gain."""
         return self.columns.largest(np.where(self.allowed, self._signed, -np.inf))
 
 
 def usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
-    """(N, M) the allowed pairs of the outputs that can occur at a finite level, decided in integers.
+    """Find (N, M) the allowed pairs of the outputs that can occur at a finite level, decided in integers.
 
     Those are the ones whose letters have together a positive probability under every prior of the set:
     under a prior that leaves all of them out, the output tells all.
@@ -150,7 +153,7 @@ def usable_pairs(allowed: BoolArray, over: PriorSet) -> BoolArray:
 
 
 def highest_rank(order: FloatArray, over: PriorSet | None = None) -> int:
-    """The highest rank h such that each letter has an output of rank h or more, at a finite level.
+    """Find the highest rank h such that each letter has an output of rank h or more, at a finite level.
 
     Args:
         order: (N, M) ranks, from 1.
@@ -178,7 +181,7 @@ EXACT_ENTRIES = 100
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
-    """What proves that a level is too low: any numbers do, and the better ones prove more.
+    """The numbers that prove that a level is too low: any numbers do, and better ones prove more.
 
     Attributes:
         rows: (N,) one for each letter.
@@ -193,11 +196,14 @@ class Multipliers:
 
     @property
     def finite(self) -> bool:
-        """Whether they are numbers: others prove nothing."""
+        """Return whether all are finite numbers: others prove nothing."""
         return bool(np.isfinite(self.rows).all()) and math.isfinite(self.floor)
 
     def towards(self, other: Multipliers, share: float) -> Multipliers:
-        """A share of the way to others; negative shares go away from them. The laws stay, within the set."""
+        """Return a fraction of the way to other multipliers; negative fractions extrapolate.
+
+        The laws stay, within the set.
+        """
         floor = self.floor + share * (other.floor - self.floor)
         return Multipliers(self.rows + share * (other.rows - self.rows), max(0.0, floor), self.laws)
 
@@ -211,7 +217,7 @@ def largest_share(
     *,
     exact: bool = True,
 ) -> Any:
-    """A share s = e^-epsilon that no mechanism of level epsilon can exceed, for the prior or a set of priors.
+    """Compute a bound on e^-epsilon over mechanisms of level epsilon, for the prior or a set of priors.
 
     For any y in R^N and k >= 0 let `c = p (y + k g - C)` with `C = <p, y> + k f`, f being the floor on the
     expected gain. A mechanism's columns sum to the vector of ones, so that one of them, scaled to a largest
@@ -273,7 +279,7 @@ def largest_share(
 
 
 def _law(laws: FloatArray | None, output: int, among: BoolArray, over: PriorSet) -> tuple[FloatArray, float]:
-    """What is given of a prior for an output with its sum, or the prior under which it leaks most."""
+    """Return a given prior for an output with its sum, or the prior under which the output leaks most."""
     law = np.zeros(len(among)) if laws is None else np.maximum(laws[:, output], 0.0)
     size = float(law.sum())
     if np.isfinite(law).all() and np.isfinite(size) and size > 0:
@@ -282,7 +288,7 @@ def _law(laws: FloatArray | None, output: int, among: BoolArray, over: PriorSet)
 
 
 def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
-    """The largest sum of items, parts of which may be taken, each at its rate, for at most the room."""
+    """Compute the largest sum of items, parts of which may be taken, each at its rate, within a budget."""
     taken = 0
     for worth, rate in sorted(items, key=lambda item: item[1]):
         cost = worth * rate
@@ -295,7 +301,7 @@ def _knapsack(items: list[tuple[Any, Any]], room: Any) -> Any:
 def least_level(
     prior: Prior, allowed: BoolArray, floor: Floor | None, proof: Multipliers, over: PriorSet | None = None
 ) -> float:
-    """A PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
+    """Compute a PML level that no mechanism on allowed pairs, with the floor met, can be below, in nats.
 
     It is -log of `largest_share`. Small tables, and those over a set of priors, are computed as rationals; of
     others, what rounding may have taken off the sums is allowed for.
@@ -324,7 +330,7 @@ def least_level(
 
 
 def least_level_of(columns: Columns, allowed: BoolArray, floor: Floor | None, proof: Multipliers) -> float:
-    """`least_level` in floats, on listed letters or on orbits, where y is (L,)."""
+    """Compute the bound of `bound_level` in floats, on listed letters or on orbits, where y is (L,)."""
     if not proof.finite:
         return 0.0
     y = proof.rows
@@ -346,7 +352,7 @@ def least_level_of(columns: Columns, allowed: BoolArray, floor: Floor | None, pr
 
 
 def _filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
-    """(M,) the masses up to which the sum of `masses * over` is at least 0 in each column; `over` falls."""
+    """Compute (M,) the masses up to which the sum of `masses * over` is at least 0 in each column."""
     filled, sums = np.cumsum(masses, axis=0), np.cumsum(masses * over, axis=0)
     negative = sums < 0
     last = np.where(negative.any(axis=0), negative.argmax(axis=0), len(masses) - 1)[None, :]
@@ -360,22 +366,22 @@ def _filled_masses(masses: FloatArray, over: FloatArray) -> FloatArray:
 
 
 class _Least(RequirementCertificate):
-    """What certificates of a least leakage share: a floor that is met, and a bound from any multipliers."""
+    """The base of certificates of a least leakage: a floor that is met, and a bound from any multipliers."""
 
     if TYPE_CHECKING:  # each kind has its own shapes of these
         privacy: PML
 
         @property
         def lifts(self) -> FloatArray:
-            """The mechanism as values on pairs."""
+            """Return the mechanism as values on pairs."""
 
         @property
         def floor(self) -> Floor | None:
-            """The floor on the expected utility, or None."""
+            """Return the floor on the expected utility, or None."""
 
     @abstractmethod
     def proved_again(self) -> float:
-        """The level that the multipliers prove none to be below, computed again; 0 without any."""
+        """Compute again the level that the multipliers prove to be a lower bound; 0 without any."""
 
     @property
     def is_maximised(self) -> bool:
@@ -386,7 +392,7 @@ class _Least(RequirementCertificate):
         return 1e-15 * max(1.0, self.value)
 
     def checks(self) -> tuple[Claim, ...]:
-        """Level, demands and bound of a least leakage."""
+        """Return the claims of level, demands and bound of a least leakage."""
         value, level = self.value, self.measured[0]["pml"]
         sharp = value == self.privacy.limits.get("pml") and abs(level - value) <= 1e-12 * max(1.0, value)
         text = f"the level of the mechanism is {value:.12g}"
@@ -404,7 +410,7 @@ class _Least(RequirementCertificate):
         return FLOATS
 
     def _demands(self) -> tuple[Claim, ...]:
-        """That the expected utility reaches the floor, where there is one."""
+        """Check the claim that the expected utility reaches the floor, where there is one."""
         floor = self.floor
         if floor is None:
             return ()
@@ -440,7 +446,7 @@ class LevelCertificate(_Least, DesignCertificate):
 
     @cached_property
     def floor(self) -> Floor | None:
-        """The floor on the expected utility, in units that keep its digits."""
+        """Return the floor on the expected utility, in units that keep its digits."""
         columns = Listed(self.prior, self.privacy)
         return None if self.expected is None else Floor(columns, self.allowed, self.expected)
 
@@ -458,7 +464,7 @@ class LevelCertificate(_Least, DesignCertificate):
         return RATIONAL if exact else FLOATS
 
     def _demands(self) -> tuple[Claim, ...]:
-        """That no pair occurs that is not allowed, and that the floor is reached."""
+        """Check the claims that only allowed pairs occur, and that the floor is reached."""
         broken = np.argwhere((self.mechanism.matrix != 0) & ~self.allowed)
         text = "no pair occurs that is not allowed"
         if len(broken):
@@ -499,7 +505,7 @@ class SymmetricLevelCertificate(OrbitCertificate, _Least):
 
     @cached_property
     def floor(self) -> Floor:
-        """The floor on the expected utility, in units that keep its digits."""
+        """Return the floor on the expected utility, in units that keep its digits."""
         asked = Expected(self.maximised, self.table, self.expected)
         return Floor(self.columns, np.ones(self.table.shape, dtype=bool), asked)
 

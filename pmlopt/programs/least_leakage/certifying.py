@@ -1,4 +1,4 @@
-"""From a matrix to the certificate of a least leakage: without noise, on the exact grid, with its level."""
+"""Certificates of least leakages, built from a matrix without noise on the exact grid."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def certify_level(
 def certify_symmetric_level(
     program: SymmetricLeastLeakage, lifts: FloatArray, proofs: Iterable[Multipliers]
 ) -> SymmetricLevelCertificate:
-    """The same of (C,) lifts on orbits of pairs, in whole numbers."""
+    """Certify (C,) lifts on orbits of pairs, in integers, with the level they then have."""
     exact, bound, best = _best(program, lifts, proofs)
     columns = program.columns
     mechanism = in_whole_numbers(program.space, exact, columns.means(exact))
@@ -99,7 +99,7 @@ def certify_symmetric_level(
 def _best(
     program: LeastLeakage, lifts: FloatArray, proofs: Iterable[Multipliers]
 ) -> tuple[FloatArray, float, Multipliers]:
-    """The lifts without noise, and the best of the proofs with its bound."""
+    """Return the lifts without noise, and the best of the proofs with its bound."""
     exact = cleaned(program, lifts)
     if exact is None:
         raise MechanismError("the matrix does not meet the demands, not even roughly")
@@ -109,14 +109,14 @@ def _best(
 
 
 def program_level(program: LeastLeakage, proof: Multipliers) -> float:
-    """The level that multipliers prove none to be below."""
+    """Compute the level that multipliers prove to be a lower bound."""
     if isinstance(program, SymmetricLeastLeakage):
         return least_level_of(program.columns, program.allowed, program.floor, proof)
     return least_level(program.prior, program.allowed, program.floor, proof, program.over)
 
 
 def cleaned(program: LeastLeakage, matrix: FloatArray) -> FloatArray | None:
-    """The matrix without noise, on the exact grid: that which leaks least of those that meet the demands.
+    """Return the matrix without noise, on the exact grid: the version that leaks least and meets the demands.
 
     None where none does.
     """
@@ -140,7 +140,7 @@ def _versions(program: LeastLeakage, matrix: FloatArray) -> Iterator[FloatArray]
 
 
 def lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
-    """The matrix with as much of each letter's best output mixed in as the floor needs.
+    """Mix in as much of each letter's best output as the floor needs.
 
     Of the outputs that occur: a little of another one would leak much.
     """
@@ -154,7 +154,7 @@ def lifted(program: LeastLeakage, matrix: FloatArray) -> FloatArray:
 
 
 def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> FloatArray:
-    """Each letter's allowed output with the largest gain, the first of equals.
+    """Build the mechanism of each letter's allowed output with the largest gain, the first of equals.
 
     Args:
         program: with a floor.
@@ -175,7 +175,7 @@ def best_allowed(program: LeastLeakage, among: BoolArray | bool = True) -> Float
 
 
 def _claim(prior: Prior, over: PriorSet | None, matrix: FloatArray) -> PML:
-    """The PML level of a matrix on the grid, as the least float found that holds in exact arithmetic."""
+    """Find the least PML level of a matrix on the grid that holds in exact arithmetic, as a float."""
     labelled = Mechanism(matrix, prior.labels)
 
     def holds(level: float) -> bool:

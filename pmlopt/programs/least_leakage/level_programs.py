@@ -32,7 +32,7 @@ LEAST_COEFFICIENT = 4e-12
 
 
 class LevelProgram:
-    """Mechanisms of a level that emit allowed pairs only: those that are least short, or that gain most.
+    """The linear program over mechanisms of a level on allowed pairs: least short rows, or the largest gain.
 
     With `s = e^-epsilon` the entries of P on allowed pairs, the largest entry v of each output and what each
     row is short of one, all non-negative, are the variables, under
@@ -77,14 +77,17 @@ class LevelProgram:
         self.model = MovingModel(self._model(levels, peak, p * self._unit / mass[self._output]), moving)
 
     def _losses(self, p: FloatArray) -> tuple[FloatArray, float]:
-        """(K,) what each pair takes from the expected gain, and how much the floor allows in all."""
+        """Compute (K,) what each pair takes from the expected gain, and how much the floor allows in all."""
         floor = self.program.floor
         if floor is None:
             return np.zeros(len(p)), 1.0
         return p * np.abs(floor.gains[self.program.allowed]), -floor.relaxed
 
     def _model(self, levels: IntArray, peak: FloatArray, share: FloatArray) -> highspy.HighsLp:
-        """Columns: entries, largest entries, d, shortfalls. Rows: sums, largest entries, set, levels."""
+        """Build the program, whose columns are entries, largest entries, d and shortfalls.
+
+        Rows: sums, largest entries, set, levels.
+        """
         n, m, k, count, _ = self._size
         short = 1 / n if self.program.floor is None else 2 * max(1.0, self._loss.max() / self._most)
         entry, shorts, total = np.arange(k), k + m + m * count + np.arange(n), int(levels[-1]) + 1
@@ -111,7 +114,7 @@ class LevelProgram:
         )
 
     def _of_set(self, levels: IntArray) -> list[tuple[IntArray, IntArray, FloatArray]]:
-        """What the set of priors brings: the columns in its coordinates, and d in these and in the levels."""
+        """Build the rows of the set of priors: columns in its coordinates, d in these and in the levels."""
         assert self._set is not None
         n, m, k, _, size = self._size
         each, part = np.nonzero(self._set.parts[self._letter] != 0)
@@ -125,7 +128,7 @@ class LevelProgram:
         ]
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
-        """The optimum at a share e^-epsilon."""
+        """Solve the program at e^-epsilon."""
         program, (n, m, k, _, size) = self.program, self._size
         # an output whose letters have less probability (under a prior of the set) leaks more: it cannot occur
         closed = self._masses < share * (1 - 1e-12)
@@ -154,7 +157,7 @@ MASS_TOLERANCE = 1e-11
 
 
 class GainWithin:
-    """The best expected gain within one level after another."""
+    """The designs of the best expected gain within one level after another."""
 
     def __init__(self, program: LeastLeakage) -> None:
         assert program.floor is not None
@@ -162,7 +165,7 @@ class GainWithin:
         self.utility = ExpectedGain(program.floor.gains)
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
-        """The best expected gain at a share e^-epsilon."""
+        """Solve for the best expected gain at e^-epsilon."""
         prior = self.program.prior
         design = linear_design(prior, PML(-math.log(share)), self.utility, self.program.outputs)
         task = design.task()
@@ -186,7 +189,7 @@ class GainWithin:
 
 
 def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: float) -> float:
-    """By how much the best expected gain falls with the share.
+    """Compute by how much the best expected gain falls with e^-epsilon.
 
     With the multipliers w of the rows it is `<p, w>` plus the mean over outputs of the largest mean of g - w
     over a share s of the letters. The derivative of that in s is what the last letter in it has beyond the
@@ -203,13 +206,13 @@ def _slope(design: LinearDesign, matrix: FloatArray, worth: FloatArray, share: f
 
 
 class MassWithin:
-    """How much of the rows allowed pairs can fill within one level after another."""
+    """The programs of the largest mass of the rows that allowed pairs can fill within a level."""
 
     def __init__(self, program: LeastLeakage) -> None:
         self.program, self.iterations = program, 0
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
-        """The largest mass `sum_xy p[x] P[x,y]` at a share e^-epsilon, where rows may stay short."""
+        """Solve for the largest mass `sum_xy p[x] P[x,y]` at e^-epsilon, where rows may stay short."""
         prior = self.program.prior
         block = mean_block(prior.pmf, share)
         if block is None:

@@ -28,7 +28,7 @@ STEPS = 4
 
 
 def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArray | None:
-    """The mechanism near a matrix whose outputs all have the same leakage, where the matrix's almost have it.
+    """Find the mechanism near a matrix whose outputs all have the same leakage, where they almost do.
 
     With v[y] the largest entry of output y and s the share e^-level, the unknowns are v, s and the entries
     that are neither 0 nor v[y]. The equations are that rows sum to one, and `sum_x Q[x,y] P[x,y] = s v[y]`
@@ -97,7 +97,7 @@ Ask = Callable[[float, Clock], Answer[Multipliers]]
 
 
 class Family:
-    """The programs of a least leakage, one for each share e^-level, as a `Search` takes them.
+    """The programs of a least leakage, one for each e^-level, as a `TwoSidedSearch` takes them.
 
     At the mass of the letters that may emit an output it can occur, and not above: no tangent foresees that
     (and where there is a floor, the least level of the pairs alone is known).
@@ -110,12 +110,12 @@ class Family:
         self.marks = np.unique(program.masses[program.masses > 0]) if program.floor is None else np.zeros(0)
 
     def witness(self, point: FloatArray) -> tuple[float, FloatArray] | None:
-        """The mechanism of a point that meets the demands, or can be mended, with its share; or None."""
+        """Return the mechanism of a point that meets the demands, if repaired, with its e^-level; or None."""
         clean = cleaned(self.program, self._filled(point))
         return None if clean is None else (math.exp(-self.program.level(clean)), clean)
 
     def proved(self, proof: Multipliers) -> float:
-        """A share that multipliers prove none to exceed."""
+        """Compute an e^-level that multipliers prove none to exceed."""
         program = self.program
         if program.over is not None:  # in floats: the certificate has it in rationals
             known = (program.prior, program.allowed, None, proof, program.over)
@@ -123,11 +123,11 @@ class Family:
         return math.exp(-program_level(program, proof))
 
     def beyond(self, now: Multipliers, then: Multipliers, step: float) -> Multipliers:
-        """Multipliers on the line through two others."""
+        """Compute multipliers extrapolated on the line through two others."""
         return now.towards(then, -step)
 
     def _filled(self, matrix: FloatArray) -> FloatArray:
-        """The matrix with what its rows are short put on the allowed outputs; noise is left short."""
+        """Put what the rows of a matrix are short on the allowed outputs; noise is left short."""
         program = self.program
         short = np.maximum(1 - program.columns.sums(matrix), 0.0)
         if short.max() <= 1e-9:
@@ -152,7 +152,7 @@ Searching = Callable[[LeastLeakage, FloatArray | None, Options], Found]
 
 
 def search_level(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
-    """Close in on the least level from both ends: a search over the share e^-epsilon.
+    """Search the least level from both ends, by linear programs at e^-epsilon.
 
     First the least level of the allowed pairs alone, then, where there is a floor on the expectation, from
     there on the least at which the best expected gain reaches it.
@@ -181,7 +181,7 @@ def search_level(program: LeastLeakage, start: FloatArray | None, options: Optio
 
 
 def invert(program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
-    """The same by the interior point method, for a floor on the expectation alone or for pairs alone."""
+    """Search the least level by the interior-point method, for one floor or for allowed pairs."""
     if program.floor is None:
         return decide(None, program, start, options)
     gains = GainWithin(program)
@@ -191,7 +191,7 @@ def invert(program: LeastLeakage, start: FloatArray | None, options: Options) ->
 
 
 def decide(level: float | None, program: LeastLeakage, start: FloatArray | None, options: Options) -> Found:
-    """Whether pairs alone can be had within a level, by the interior point method: which end is beyond it.
+    """Determine by the interior-point method whether allowed pairs are possible within a level.
 
     Without a level, at which they can.
     """
@@ -205,7 +205,7 @@ def decide(level: float | None, program: LeastLeakage, start: FloatArray | None,
 def _search(
     family: Family, start: FloatArray | None, options: Options, before: Found | None = None, share: float = 1
 ) -> Search[FloatArray, Multipliers]:
-    """The search from what is known; it ends at some more than the usual share of the tolerance."""
+    """Make the search from known mechanisms and proofs; it ends within a fraction of the tolerance."""
     program = family.program
     proofs = [support_multipliers(program), *([] if before is None else [before.proof])]
     known = [start, None if before is None else before.matrix]
@@ -229,7 +229,7 @@ def _found(
 
 
 def support_multipliers(program: LeastLeakage) -> Multipliers:
-    """A one for the letter whose likeliest output is least likely: proves `closed_forms.support_bound`.
+    """Build a one for the letter whose likeliest output is least likely: proves `support_bound`.
 
     Over a set of priors it is the output with the largest of its letters' least probabilities.
     """

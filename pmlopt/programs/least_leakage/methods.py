@@ -61,7 +61,7 @@ SMALL_MASKS = 9_000
 
 
 def start(program: LeastLeakage, warm_start: WarmStart, _: Clock = FOREVER) -> FloatArray | None:
-    """The mechanism that was given, where it meets the demands, or that of a formula; None for a cold one."""
+    """Return the given mechanism, where it meets the demands, or that of a formula; None for a cold start."""
     if warm_start is False:
         return None
     if warm_start is not None and not isinstance(warm_start, Restart):
@@ -78,7 +78,7 @@ def start(program: LeastLeakage, warm_start: WarmStart, _: Clock = FOREVER) -> F
 def certify(
     program: LeastLeakage, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[LevelCertificate]:
-    """On the exact grid; the bound is the better of that of the multipliers and that of the supports."""
+    """Certify a matrix on the exact grid, with the better bound of its multipliers and of the supports."""
     proofs = [support_multipliers(program)]
     if multipliers is not None:
         if multipliers.shape != (program.prior.size,):
@@ -96,12 +96,12 @@ def find_first(prove: Certifying[C], program: LeastLeakage) -> Found[C]:
 
 
 def _one_demand(program: LeastLeakage) -> bool:
-    """Whether there is a floor on the expectation alone, or pairs alone."""
+    """Return whether there is only a floor on the expectation, or only a set of allowed pairs."""
     return program.floor is None or bool(program.allowed.all())
 
 
 def known_mechanism(program: LeastLeakage) -> FloatArray:
-    """A mechanism that meets the demands: a constant, else what is uniform, mixed with the best as needed."""
+    """Build a mechanism that meets the demands: a constant, or a uniform one mixed with the best."""
     constant = program.best_constant
     if not np.isnan(constant).any() and program.short(constant) == 0:
         return constant
@@ -109,7 +109,7 @@ def known_mechanism(program: LeastLeakage) -> FloatArray:
 
 
 def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
-    """The matrix of a warm start that meets the demands, or a complaint."""
+    """Return the matrix of a warm start that meets the demands; raise a ProgramError for others."""
     matrix = paired(program.prior, start)[1].matrix
     check_shape(matrix, program.allowed)
     wrong = np.argwhere((matrix > 0) & ~program.allowed)
@@ -123,7 +123,7 @@ def _checked(program: LeastLeakage, start: MechanismLike) -> FloatArray:
 
 
 def _closed(program: LeastLeakage, certificate: Certificate) -> ClosedForm | None:
-    """M*(h), where it is optimal."""
+    """Return the utility-safe mechanism M*(h), where it is optimal; else None."""
     if program.floor is not None:
         return None
     level = program.level(known_mechanism(program))
@@ -133,7 +133,7 @@ def _closed(program: LeastLeakage, certificate: Certificate) -> ClosedForm | Non
 
 
 def _large(program: LeastLeakage, _: FloatArray | None) -> bool:
-    """Whether there is one demand alone, on a table so large that the interior point is faster."""
+    """Return whether there is one demand, on a table so large that the interior point is faster."""
     small = SMALL_MASKS if program.floor is None else SMALL_ENTRIES
     return _one_demand(program) and program.allowed.size > small
 

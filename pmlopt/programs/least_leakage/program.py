@@ -45,7 +45,7 @@ there is asks for the best outputs of all letters: beside rare ones, floats do n
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeastLeakage(Program[LevelCertificate]):
-    """The least PML level of a mechanism that emits allowed pairs only and reaches a floor, if there is one.
+    """The program of the least PML level of a mechanism that emits allowed pairs only and reaches a floor.
 
     `problem` is the linear program for one level: how far mechanisms of level epsilon stay short of the
     demands. Its optimum is 0 iff there is one that meets them. `share` is the parameter e^-epsilon;
@@ -80,61 +80,61 @@ class LeastLeakage(Program[LevelCertificate]):
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The letters of the prior and the outputs."""
+        """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
     @property
     def columns(self) -> Columns:
-        """The letters and outputs, with their multiplicities."""
+        """Return the columns of letters and outputs, with their multiplicities."""
         return Listed(self.prior, PML(0.0, self.over))
 
     @cached_property
     def usable(self) -> BoolArray:
-        """(N, M) the allowed pairs of the outputs that can occur at a finite level."""
+        """Return (N, M) the allowed pairs of the outputs that can occur at a finite level."""
         return self.allowed if self.over is None else usable_pairs(self.allowed, self.over)
 
     @cached_property
     def masses(self) -> FloatArray:
-        """(M,) the least probability of the letters that may emit each output: its largest share."""
+        """Return (M,) the least probability of the letters that may emit each output: its largest share."""
         if self.over is None:
             return self.columns.means(self.allowed)
         return np.where(self.usable.any(axis=0), self.over.least_mean(self.allowed.astype(np.float64)), 0.0)
 
     @property
     def spread(self) -> FloatArray:
-        """(N, M) the mechanism that is uniform on the usable pairs of each letter."""
+        """Return (N, M) the mechanism that is uniform on the usable pairs of each letter."""
         return uniform_on(self.usable).matrix
 
     def worst_priors(self, matrix: FloatArray) -> FloatArray:
-        """(N, M) for each output the prior under which it leaks most; there is one where there is no set."""
+        """Find (N, M) for each output the prior under which it leaks most; without a set the given one."""
         if self.over is None:
             return np.repeat(self.prior.pmf[:, None], matrix.shape[1], axis=1)
         return np.stack([self.over.worst_prior(column) for column in matrix.T], axis=1)
 
     def level(self, matrix: FloatArray) -> float:
-        """The PML level of a matrix, over the set where there is one, in nats."""
+        """Compute the PML level of a matrix, over the set where there is one, in nats."""
         if self.over is None:
             return leakage_level(self.prior, matrix)
         return float(pointwise_capacity(self.over, Mechanism(matrix, self.prior.labels)).max())
 
     @property
     def mechanism(self) -> cp.Expression:
-        """(N, M) the matrix; zero where a pair is not allowed."""
+        """Return (N, M) the matrix; zero where a pair is not allowed."""
         return _placed(self.allowed, self.variables["entries"])
 
     def exact(self, lifts: FloatArray) -> FloatArray:
-        """The lifts of the mechanism nearby whose rows sum to exactly one."""
+        """Round the lifts to a mechanism nearby whose rows sum to exactly one."""
         return snap(lifts)
 
     def placed(self, entries: FloatArray) -> FloatArray:
-        """The lifts with these values of `variables["entries"]`."""
+        """Expand the values of `variables["entries"]` to lifts."""
         lifts = np.zeros(self.allowed.shape)
         lifts[self.allowed] = entries
         return lifts
 
     @property
     def best_constant(self) -> FloatArray:
-        """The lifts of the constant output that gains most, of those that all letters may emit; or NaN."""
+        """Return the lifts of the best constant output of those that all letters may emit; or NaN."""
         gains = np.zeros(self.allowed.shape) if self.floor is None else self.floor.gains
         worth = self.columns.means(np.where(self.allowed, gains, -np.inf))
         if np.isneginf(worth).all():
@@ -143,7 +143,7 @@ class LeastLeakage(Program[LevelCertificate]):
         return np.asarray(best, dtype=float)
 
     def short(self, matrix: FloatArray) -> float:
-        """By how much a mechanism misses the floor, in its unit; 0 where it is met, or there is none."""
+        """Compute by how much a mechanism misses the floor, in its unit; 0 where it is met or absent."""
         if self.floor is None:
             return 0.0
         short = -self.floor.slack(matrix)
@@ -152,7 +152,7 @@ class LeastLeakage(Program[LevelCertificate]):
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class SymmetricLeastLeakage(LeastLeakage):
-    """The least PML level at which an expected gain reaches a floor, in orbits of pairs.
+    """The program of the least PML level at which an expected gain reaches a floor, in orbits of pairs.
 
     `problem` and `share` are as those of `LeastLeakage`, with an entry for each orbit of pairs: the
     probability of an output of the orbit given a letter of it, times the number of outputs in their orbit.
@@ -175,28 +175,28 @@ class SymmetricLeastLeakage(LeastLeakage):
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """Nothing: a mechanism by orbits is no matrix."""
+        """Return no labels: a mechanism by orbits is no matrix."""
         return None, None
 
     @property
     def columns(self) -> ReducedColumns:
-        """One column for each orbit of outputs."""
+        """Return the columns, one for each orbit of outputs."""
         return cast("ReducedColumns", self.floor.columns)
 
     @property
     def spread(self) -> FloatArray:
-        """(C,) the mechanism that is uniform on all outputs."""
+        """Return (C,) the mechanism that is uniform on all outputs."""
         outputs = self.space.orbits.outputs
         shares = np.array([n / sum(outputs) for n in outputs])
         return np.asarray(self.columns.of_outputs(shares, self.allowed.shape))
 
     def level(self, matrix: FloatArray) -> float:
-        """The PML level of lifts, in nats."""
+        """Compute the PML level of lifts, in nats."""
         laws = self.columns.of_outputs(self.columns.means(matrix), matrix.shape)
         return max(0.0, float(np.log(np.max(matrix[matrix > 0] / laws[matrix > 0]))))
 
     def exact(self, lifts: FloatArray) -> FloatArray:
-        """(C,) the lifts in whole numbers whose rows sum to exactly one, as floats."""
+        """Round (C,) the lifts to integers whose rows sum to exactly one, as floats."""
         return in_whole_numbers(self.space, lifts, self.columns.means(lifts)).lifts
 
     def __repr__(self) -> str:
@@ -248,7 +248,7 @@ def worst_case_utility(
 def least_leakage_on(
     prior: Prior, allowed: BoolArray, outputs: tuple[Label, ...], over: PriorSet | None = None
 ) -> LeastLeakage:
-    """The design of least PML on pairs that are allowed, of which each letter has one.
+    """Build the design of least PML on allowed pairs, of which each letter has one.
 
     Raises:
         PrivacyError: `over` is no set of priors on these letters.
@@ -434,7 +434,7 @@ def _least_of_pairs(
 
 
 def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -> SymmetricLeastLeakage:
-    """The search for the least level under a floor on the expected utility, in orbits of pairs."""
+    """Build the search for the least level under a floor on the expected utility, in orbits of pairs."""
     space = prior.pairs(utility.shape)
     table = utility.on_orbits(space)
     columns, allowed = ReducedColumns.of(space, PML(0.0)), np.ones(table.shape, dtype=bool)
@@ -445,7 +445,7 @@ def _symmetric(prior: SymmetricPrior, utility: LinearUtility, expected: float) -
 
 
 def _reachable(floor: Floor) -> Floor:
-    """The floor, or a ProgramError where no mechanism reaches it."""
+    """Return the floor; raise a ProgramError where no mechanism reaches it."""
     if floor.least > floor.rounding:
         raise ProgramError(
             f"no mechanism has an expected {floor.what} of {floor.expected.value:.12g}: "
@@ -474,14 +474,14 @@ def _labels(prior: Prior, count: int, outputs: Outputs) -> tuple[Label, ...]:
 
 
 def _declared(kind: type[P], **fields: Any) -> P:
-    """A program of one kind, with its declaration at a share that is a parameter."""
+    """Make a program of one kind, whose model has e^-epsilon as a parameter."""
     share = cp.Parameter(nonneg=True, value=1.0, name="share")
     program = kind(declare=lambda: _declaration(program), share=share, **fields)
     return program
 
 
 def _placed(allowed: BoolArray, entries: cp.Variable) -> cp.Expression:
-    """(N, M) the matrix with these entries on allowed pairs, and zeros elsewhere."""
+    """Build the expression of the (N, M) matrix with these entries on allowed pairs, and zeros elsewhere."""
     k = entries.size
     place = sparse.csc_array((np.ones(k), (np.flatnonzero(allowed), np.arange(k))), shape=(allowed.size, k))
     return cp.reshape(place @ entries, allowed.shape, order="C")

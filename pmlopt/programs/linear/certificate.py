@@ -37,12 +37,12 @@ TERMS_FLOOR = 1e-9
 
 
 def one_signed(coefficients: FloatArray) -> BoolArray:
-    """(R,) whether no coefficient of a row has another sign than the others."""
+    """Return (R,) whether all coefficients of a row have one sign."""
     return np.asarray((coefficients >= 0).all(axis=1) | (coefficients <= 0).all(axis=1))
 
 
 def row_sizes(largest: FloatArray, offset: FloatArray, signs: BoolArray) -> FloatArray:
-    """Return the (R,) sizes of rows `C P + offset`, which grow with the rows as these are multiplied.
+    """Compute the (R,) sizes of rows `C P + offset`, which grow with the rows as these are multiplied.
 
     It is the largest coefficient; or, where all coefficients have one sign, the offset, if that is smaller:
     the terms then add up to it, and would all fit below a tolerance for entries of size one.
@@ -77,11 +77,11 @@ class AffineConstraint:
     multipliers: Annotated[FloatArray, Shape("R")]
 
     def terms(self, matrix: FloatArray) -> FloatArray:
-        """(R,) the sums of the sizes of the terms of each row at a mechanism."""
+        """Compute (R,) the sums of the sizes of the terms of each row at a mechanism."""
         return np.asarray((np.abs(self.coefficients) * matrix).sum(axis=(1, 2)) + np.abs(self.offset))
 
     def units(self, matrix: FloatArray) -> FloatArray:
-        """(R,) what a violation of each row is measured in: the same constraint in any unit has the same.
+        """Return (R,) the unit of a violation of each row: the same constraint in any unit has the same.
 
         It is the size of the row (`row_sizes`); for an inequality whose terms cancel, such as
         `P[x,y] <= c q[y]` at a rare output, that of its terms at the mechanism, where these are smaller.
@@ -94,23 +94,23 @@ class AffineConstraint:
         return np.where(signs, sizes, np.minimum(sizes, terms))
 
     def violations(self, matrix: FloatArray) -> FloatArray:
-        """(R,) by how much a mechanism breaks each row; 0 where it does not."""
+        """Compute (R,) by how much a mechanism breaks each row; 0 where it does not."""
         values = (self.coefficients * matrix).sum(axis=(1, 2)) + self.offset
         return np.asarray(np.abs(values) if self.equal else np.maximum(values, 0.0))
 
     def violation(self, matrix: FloatArray) -> float:
-        """By how much a mechanism breaks the rows, in units of theirs, at most; 0 where it does not."""
+        """Compute the largest violation of the rows by a mechanism, in their units; 0 where there is none."""
         return float((self.violations(matrix) / self.units(matrix)).max(initial=0.0))
 
     @property
     def prices(self) -> FloatArray:
-        """(R,) the multipliers that count."""
+        """Return (R,) the multipliers, those of inequalities cut off at 0."""
         return self.multipliers if self.equal else np.maximum(self.multipliers, 0.0)
 
 
 @dataclass(frozen=True, eq=False)
 class StatedConstraint:
-    """A constraint that says what it asks, from which its rows follow, with their multipliers.
+    """A constraint of the library from which its rows follow, with their multipliers.
 
     Attributes:
         constraint: what is asked.
@@ -123,7 +123,7 @@ class StatedConstraint:
     multipliers: Annotated[FloatArray, Shape("R")]
 
     def affine(self, prior: Prior, outputs: Sequence[Label]) -> AffineConstraint:
-        """Its rows on the letters of a prior and some outputs.
+        """Build the rows on the letters of a prior and some outputs.
 
         Raises:
             FileFormatError: there are more or fewer multipliers than rows.
@@ -142,7 +142,7 @@ class StatedConstraint:
 def priced(
     constraints: Sequence[AffineConstraint], gains: FloatArray, p: FloatArray
 ) -> tuple[FloatArray, float]:
-    """Gains and a constant whose sum is at least the expected gain wherever the constraints hold."""
+    """Return gains and a constant whose sum bounds the expected gain wherever the constraints hold."""
     constant, priced_gains = 0.0, gains
     for one in constraints:
         priced_gains = priced_gains - np.tensordot(one.prices, one.coefficients, axes=1) / p[:, None]
@@ -151,7 +151,7 @@ def priced(
 
 
 def utility_bound(prior: Prior, privacy: Requirement, gains: FloatArray, multipliers: FloatArray) -> float:
-    """An upper bound on the expected gain of every mechanism that meets the requirement.
+    """Compute an upper bound on the expected gain of every mechanism that meets the requirement.
 
     For every rho in R^N: E[g] = <p, rho> + sum_xy p[x] (g[x,y] - rho[x]) P[x,y], and the last sum
     is at most the requirement's `relaxation` of g - rho. Under PML that is max_y CVaR_{e^-eps}(g[:,y] - rho).
@@ -176,7 +176,7 @@ RESIDUAL = 1e-6
 
 
 class _Expectation(RequirementCertificate):
-    """What certificates of an expected gain or loss share: the value, and a bound from any multipliers.
+    """The base of certificates of an expected gain or loss: the value, and a bound from any multipliers.
 
     The bound is `constant + columns.bound(gains, multipliers)`, negated for a loss, of the table less the
     least value of each letter, changed by the multipliers of added constraints where there are any.
@@ -192,11 +192,11 @@ class _Expectation(RequirementCertificate):
 
         @property
         def columns(self) -> Columns:
-            """What is asked of the pairs."""
+            """Return the columns of the pairs under the requirement."""
 
         @property
         def lifts(self) -> FloatArray:
-            """The mechanism as values on pairs."""
+            """Return the mechanism as values on pairs."""
 
     @property
     def is_maximised(self) -> bool:
@@ -210,11 +210,11 @@ class _Expectation(RequirementCertificate):
 
     @property
     def _rounding(self) -> float:
-        """What rounding may have taken off the value."""
+        """Return what rounding may have taken off the value."""
         return self.columns.value_rounding(self.table, self.lifts)
 
     def checks(self) -> tuple[Claim, ...]:
-        """Level, value, added constraints and bound of an expected gain or loss."""
+        """Return the claims of level, value, added constraints and bound of an expected gain or loss."""
         value = value_claim(self.value, self.columns.expectation(self.table, self.lifts), self._rounding)
         rows = self.rows_added or ()
         added = (self._added_claim(one) for one in rows)
@@ -227,7 +227,7 @@ class _Expectation(RequirementCertificate):
         return (*found, bound_claim(self.bound, self._proved_bound(self.multipliers), self.maximised))
 
     def _proved_bound(self, rho: FloatArray) -> float:
-        """What the multipliers and the witness prove, in the units of the table."""
+        """Compute what the multipliers and the dual certificate prove, in the units of the table."""
         columns = self.columns
         centred = columns.centred(self.table, self.maximised)
         gains, extra = priced(self.rows_added or (), centred, columns.masses)
@@ -237,7 +237,7 @@ class _Expectation(RequirementCertificate):
         return round_outward(constant, most, self.maximised)
 
     def _added_claim(self, one: AffineConstraint) -> Claim:
-        """That the mechanism keeps a constraint that was added, as far as the file says."""
+        """Check the claim that the mechanism meets a constraint that was added, as the file states it."""
         share, broken = self._allowed_share(one), one.violation(self.lifts)
         rounding = rounding_of(math.prod(one.coefficients.shape[1:]), 1.0) * one.terms(self.lifts)
         holds = bool((one.violations(self.lifts) <= self._allowed(one) + rounding).all())
@@ -247,11 +247,11 @@ class _Expectation(RequirementCertificate):
         return Claim("constraint", holds, FLOATS, f"{one.name!r} {text}", share, broken)
 
     def _allowed(self, one: AffineConstraint) -> FloatArray:
-        """(R,) by how much the rows of an added constraint may be broken."""
+        """Return (R,) by how much the rows of an added constraint may be violated."""
         return self._allowed_share(one) * one.units(self.lifts)
 
     def _allowed_share(self, one: AffineConstraint) -> float:
-        """The same in units of the rows: the residual that is stated, and no more than is usual."""
+        """Return the allowed violation in units of the rows: the stated residual, within the usual limit."""
         return min(float(self.residuals.get(one.name, 0.0)), RESIDUAL)
 
 
@@ -275,7 +275,7 @@ class LinearCertificate(_Expectation, DesignCertificate):
 
     @cached_property
     def rows_added(self) -> tuple[AffineConstraint, ...] | None:  # type: ignore[override]
-        """The added constraints as rows."""
+        """Return the added constraints as rows."""
         if self.added is None:
             return None
         return tuple(
@@ -290,7 +290,7 @@ class LinearCertificate(_Expectation, DesignCertificate):
 
     @property
     def columns(self) -> Listed:
-        """The letters under the requirement."""
+        """Return the columns of the letters under the requirement."""
         return Listed(self.prior, self.privacy)
 
     @property
@@ -304,7 +304,7 @@ class LinearCertificate(_Expectation, DesignCertificate):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class OrbitCertificate(RequirementCertificate):
-    """What is claimed of a mechanism by orbits under a requirement, in whole numbers.
+    """The claims about a mechanism by orbits under a requirement, in integers.
 
     Attributes:
         mechanism: in whole numbers.
@@ -329,7 +329,7 @@ class OrbitCertificate(RequirementCertificate):
 
     @cached_property
     def columns(self) -> ReducedColumns:
-        """The columns of the mechanism, one for each orbit of outputs, under the requirement."""
+        """Return the columns of the mechanism, one for each orbit of outputs, under the requirement."""
         return invariant_columns(self.mechanism.space, self.privacy)
 
     @property
@@ -342,7 +342,7 @@ class OrbitCertificate(RequirementCertificate):
 
     @cached_property
     def level_checks(self) -> tuple[Claim, ...]:
-        """That the masses of the orbits are a mechanism that meets the requirement, in whole numbers.
+        """Check that the masses of the orbits are a mechanism that meets the requirement, in integers.
 
         The orbits are checked to partition the pairs (each output meets each letter in exactly one), rows to
         sum to exactly one, and each column to be within the bound, e^epsilon replaced by a rational below it.

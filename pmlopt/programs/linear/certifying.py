@@ -1,4 +1,4 @@
-"""From numbers to the certificate of a linear design: repair, recomputed numbers, the best dual bound."""
+"""Certificates of linear designs: repair, recomputed numbers, the best dual bound, optimal closed forms."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ DIGITS = 120
 def repair_orbits(
     space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray
 ) -> tuple[OrbitMechanism, Change]:
-    """The nearest mechanism by orbits of a simple kind that satisfies the requirement in exact arithmetic.
+    """Find the nearest mechanism by orbits of a simple kind that satisfies the requirement exactly.
 
     Each column that breaks the bound by little is mixed with its own mean as far as it must, rows are
     renormalised, and the whole is mixed with one law of the output with the smallest share that will do:
@@ -59,7 +59,7 @@ def repair_orbits(
     mended = _mended(columns, _normalised(columns, lifts))
 
     def holds(candidate: OrbitMechanism) -> bool:
-        """In exact arithmetic, and in the floating-point arithmetic of whoever checks it next."""
+        """Return whether a mechanism meets the requirement, exactly and in a checker's floating point."""
         levels = columns.levels(candidate.lifts)
         within = all(levels[name] <= limit for name, limit in privacy.limits.items())
         return within and columns.hold_exactly(candidate.masses)
@@ -80,7 +80,7 @@ def repair_orbits(
 
 
 def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> OrbitMechanism:
-    """The lifts in whole numbers, rows summing to exactly one.
+    """Round the lifts to integers, rows summing to exactly one.
 
     What a row lacks goes to the likeliest orbit of outputs, in equal parts on all of these, so that a
     constant stays one; or, where that would be negative or no whole number, to its largest mass.
@@ -112,7 +112,7 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
 
 
 def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
-    """Without negative entries, rows over their sums."""
+    """Remove negative entries, and divide rows by their sums."""
     if not np.isfinite(lifts).all():
         raise MechanismError("the orbits to repair have an entry that is not finite")
     clean = np.maximum(lifts, 0.0)
@@ -126,7 +126,7 @@ def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
 
 
 def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
-    """Columns that miss the bound by little mixed with their means, one by one; rows over their sums."""
+    """Mix columns that miss the bound by little with their means, one by one, and normalize the rows."""
     output, starts = columns.orbits.output, columns.orbits.starts[:-1]
     means = columns.means(lifts)
     share = _needed(columns, lifts, means)
@@ -136,7 +136,7 @@ def _mended(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
 
 
 def _needed(columns: ReducedColumns, lifts: FloatArray, means: FloatArray) -> FloatArray:
-    """(K,) the share of a constant that each column needs mixed in, by the chord of the convex excess."""
+    """Compute (K,) the share of a constant that each column needs mixed in, by the chord of the violation."""
     over = columns.excess(lifts)
     slack = np.maximum(-columns.excess(means[columns.orbits.output]), 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -156,7 +156,7 @@ WITNESSED = 1e-10
 def certify_linear(
     program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None, witness: Witness | None = None
 ) -> LinearCertificate:
-    """Repair a matrix, recompute every number from it, and bound what can be reached.
+    """Repair a matrix, recompute every number from it, and bound the optimum.
 
     Args:
         program: where constraints were added to it, they hold their multipliers.
@@ -200,7 +200,7 @@ def certify_linear(
 
 
 def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
-    """The repair; where it costs a share of the range, perhaps with the small entries kept.
+    """Repair a matrix; where that costs a share of the range, perhaps with the small entries kept.
 
     Small entries are taken for noise, and where a bound is on all columns together all of them pay for it.
     """
@@ -218,7 +218,7 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
 
 
 def _broken(program: LinearDesign, matrix: FloatArray) -> float:
-    """By how much of their size a mechanism breaks the constraints that were added, at most."""
+    """Compute the largest violation of the added constraints by a mechanism, relative to their sizes."""
     with program.holding(matrix):
         return max(_residuals(program, matrix, affine_constraints(program)).values())
 
@@ -226,7 +226,7 @@ def _broken(program: LinearDesign, matrix: FloatArray) -> float:
 def _residuals(
     program: LinearDesign, matrix: FloatArray, affine: tuple[AffineConstraint, ...] | None
 ) -> dict[str, float]:
-    """By how much of its size a mechanism breaks each constraint that was added."""
+    """Compute by how much of its size a mechanism violates each constraint that was added."""
     if affine is not None:  # by the numbers that a file holds, so that its check finds the same
         return {one.name: one.violation(matrix) for one in affine}
     return {name: float(np.max(one.violation())) / unit(one) for name, one in program.added.items()}
@@ -235,7 +235,7 @@ def _residuals(
 def certify_symmetric(
     program: SymmetricDesign, lifts: FloatArray, multipliers: FloatArray | None
 ) -> SymmetricCertificate:
-    """The same of (C,) lifts on orbits of pairs, with (L,) multipliers of the rows over their masses.
+    """Repair (C,) lifts on orbits of pairs, recompute every number, and bound the optimum by multipliers.
 
     Raises:
         MechanismError: the numbers are no mechanism even roughly.
@@ -258,7 +258,7 @@ def certify_symmetric(
 def _with_added(
     program: LinearDesign, matrix: FloatArray
 ) -> tuple[FloatArray, float, dict[str, float], tuple[AffineConstraint | StatedConstraint, ...] | None]:
-    """The gains and the constant of the bound, and the added constraints with their violations.
+    """Return the gains and the constant of the bound, and the added constraints with their violations.
 
     Added constraints enter the bound through their multipliers.
     """
@@ -274,7 +274,7 @@ def _with_added(
 
 @dataclass(frozen=True, eq=False)
 class _Proof:
-    """A bound on the gain, with the multipliers and the witness that prove it."""
+    """A bound on the gain, with the multipliers and the dual certificate that prove it."""
 
     bound: float
     rho: FloatArray | None
@@ -282,13 +282,13 @@ class _Proof:
 
     @classmethod
     def of(cls, program: LinearDesign, gains: FloatArray, rho: FloatArray, witness: Witness) -> _Proof:
-        """What multipliers and a witness prove, with what rounding may have taken off."""
+        """Compute what multipliers and a dual certificate prove, with an allowance for rounding."""
         columns = program.columns
         return cls(columns.proved(gains, rho, witness) + columns.rounding_in(gains, rho), rho, witness)
 
 
 def _witnessed(program: LinearDesign, gains: FloatArray, rho: FloatArray | None, best: float) -> _Proof:
-    """A bound that these multipliers prove, with a witness where there is one.
+    """Compute a bound that these multipliers prove, with a dual certificate where there is one.
 
     Where a letter is so rare that digits cancel in the search, a closed form proves more: no witness then.
     """
@@ -301,7 +301,7 @@ def _witnessed(program: LinearDesign, gains: FloatArray, rho: FloatArray | None,
 
 
 def _priced(program: LinearDesign, gains: FloatArray) -> _Proof:
-    """What is proved from all columns at once, where pairs prove it."""
+    """Compute the bound that prices of all columns at once prove, where pairs prove it."""
     p = program.prior.pmf
     ratios = program.privacy.ratios(p) if program.privacy.by_pairs else None
     found = None if ratios is None else ratios.prices(p, gains)
@@ -317,9 +317,7 @@ RARE = (1e-14, 1e-11, 1e-8, 1e-5)
 def _guesses(
     program: Expectation[Any], gains: FloatArray, lifts: FloatArray, given: FloatArray | None
 ) -> Iterator[FloatArray]:
-    """Multipliers to try: the solver's; each letter's own gain, which is sharp at the ends; and the solver's
-    but for the rarest letters, whose multipliers it cannot tell from noise: their largest gain.
-    """
+    """Iterate over multipliers to try: the solver's, each letter's own gain, and others for rare letters."""
     columns = program.columns
     own = columns.by_letter(gains, lifts)
     if given is None or not np.isfinite(given).all():
@@ -334,7 +332,7 @@ def _guesses(
 def _best(
     program: Expectation[Any], gains: FloatArray, lifts: FloatArray, given: FloatArray | None, enough: float
 ) -> tuple[FloatArray | None, float]:
-    """The multipliers with the least bound, and that bound; the first with a bound of at most `enough`."""
+    """Select the multipliers with the least bound, and that bound; the first of at most `enough`."""
     best: tuple[FloatArray | None, float] = (None, math.inf)
     for rho in _guesses(program, gains, lifts, given):
         bound = program.columns.raw_bound(gains, rho)
@@ -348,7 +346,7 @@ def _best(
 
 
 def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
-    """Gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
+    """Build gains and a constant whose sum bounds the expected gain wherever the added constraints hold.
 
     With multipliers m >= 0 of convex constraints c(P) <= 0 (any sign for equalities),
     E[g] <= E[g] - <m, c(P)>, and c(P) is at least its linearisation at the point in hand. What is
@@ -399,7 +397,7 @@ def lagrangian(program: LinearDesign) -> tuple[FloatArray, float]:
 
 
 def unit(constraint: cp.Constraint) -> float:
-    """The largest coefficient of a constraint at the current point; one where there is none.
+    """Return the largest coefficient of a constraint at the current point; one where there is none.
 
     A violation of 1e-14 is small in a constraint of size one and everything in one of size 1e-13.
     """
@@ -409,12 +407,12 @@ def unit(constraint: cp.Constraint) -> float:
 
 
 def _largest(expression: cp.Expression) -> float:
-    """The largest number that occurs while an expression is evaluated."""
+    """Return the largest number that occurs while an expression is evaluated."""
     return max([float(np.abs(expression.value).max()), *map(_largest, expression.args)])
 
 
 def _reach(variable: cp.Variable) -> FloatArray:
-    """How far a variable's entries may be from zero or from their values, where that is bounded."""
+    """Bound how far a variable's entries may be from zero or from their values."""
     span = np.abs(_bounds(variable)).sum(axis=0)
     return np.asarray(np.maximum(1 + np.abs(variable.value), np.where(np.isfinite(span), span, 0.0)))
 
@@ -425,7 +423,7 @@ def _bounds(variable: cp.Variable) -> tuple[FloatArray, FloatArray]:
 
 
 def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
-    """The added constraints with their multipliers; None where one is not affine in the mechanism alone.
+    """List the added constraints with their multipliers; None where one is not affine in the mechanism only.
 
     The variables of the program must have their values, and the constraints their multipliers.
     """
@@ -448,13 +446,13 @@ def affine_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | 
 
 
 def stated_constraints(program: LinearDesign) -> tuple[AffineConstraint, ...] | None:
-    """The constraints that say what they ask as rows; None where a solver left no multipliers of one."""
+    """List the stated constraints as rows; None where a solver left no multipliers of one."""
     found = [program.stated_constraint(name) for name in program.stated]
     known = [one for one in found if one is not None]
     return tuple(known) if len(known) == len(found) else None
 
 
 def _slope_size(one: AffineConstraint) -> float:
-    """What the prices of a constraint may add to the expected gain, at most: of all cells of a letter one."""
+    """Bound what the prices of a constraint may add to the expected gain: one cell for each letter."""
     sizes = np.tensordot(np.abs(one.prices), np.abs(one.coefficients), axes=1)
     return float(sizes.max(axis=1).sum())

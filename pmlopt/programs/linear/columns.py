@@ -1,4 +1,4 @@
-"""The columns of a mechanism with their multiplicities: what a linear design is made of.
+"""The columns of a mechanism with their multiplicities, of which linear designs consist.
 
 A plain design has the trivial group, and a column for each output. On a symmetric prior it has one for each
 orbit of outputs, with a prior of its own on the cells of its letters, and the same formulas hold.
@@ -49,7 +49,9 @@ def round_outward(constant: Fraction, most: float, maximised: bool) -> float:
 
 
 class Columns(ABC):
-    """Columns under a requirement. Values on pairs are (N, M), or (C,) on C orbits of pairs.
+    """The columns of a mechanism under a requirement.
+
+    Values on pairs are (N, M), or (C,) on C orbits of pairs.
 
     Every mechanism is told by its *lifts*, values on pairs: the entries of its matrix, times the number of
     outputs in their orbit. Letters are N, or stand for an orbit of letters.
@@ -64,49 +66,47 @@ class Columns(ABC):
 
     @abstractmethod
     def of_pairs(self, rho: FloatArray) -> FloatArray:
-        """A number for each letter as values on pairs."""
+        """Expand a number for each letter to values on pairs."""
 
     @abstractmethod
     def least(self, values: FloatArray) -> FloatArray:
-        """(N,) the least value of each letter."""
+        """Compute (N,) the least value of each letter."""
 
     @abstractmethod
     def by_letter(self, values: FloatArray, lifts: FloatArray) -> FloatArray:
-        """(N,) the expectation of values for each letter."""
+        """Compute (N,) the expectation of values for each letter."""
 
     @abstractmethod
     def means(self, values: FloatArray | BoolArray) -> FloatArray:
-        """(M,) the mean of the values of each output, or orbit of outputs: of lifts, its probability."""
+        """Compute (M,) the mean of the values of each output, or orbit of outputs: of lifts, its mass."""
 
     @abstractmethod
     def of_outputs(self, each: Any, shape: tuple[int, ...]) -> Any:
-        """A number for each output as values on pairs, in the shape of these: of ones, a constant's lifts."""
+        """Expand a number for each output to values on pairs: of ones, a constant's lifts."""
 
     @abstractmethod
     def parts(self, values: Any) -> Iterator[tuple[FloatArray, Any]]:
-        """The values of columns that have cells in common, (cells, columns), with the masses of the cells."""
+        """Iterate over the values of columns that have cells in common, with the masses of the cells."""
 
     @abstractmethod
     def pairs(self, allowed: BoolArray) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """(K,) of each allowed pair: letter, output, and what a lift of 1 is in the sum of its row and in the
-        probability of its output.
-        """
+        """List letter and output of each allowed pair, and a lift's weights in its row sum and output law."""
 
     @property
     @abstractmethod
     def weights_of_letters(self) -> Sequence[int]:
-        """N whole numbers, proportional to the masses."""
+        """Return N integers, proportional to the masses."""
 
     @abstractmethod
     def relaxation(self, gains: FloatArray) -> float:
-        """What the columns within the requirement gain at most; see `Requirement.relaxation`."""
+        """Compute the most that columns within the requirement gain; see `Requirement.support_function`."""
 
     def expectation(self, values: FloatArray, lifts: FloatArray) -> float:
-        """The expectation of values under the prior and a mechanism."""
+        """Compute the expectation of values under the prior and a mechanism."""
         return float(self.masses @ self.by_letter(values, lifts))
 
     def mean_of_letters(self, values: FloatArray) -> Fraction:
-        """Return the mean of a number for each letter under the prior, in rational arithmetic."""
+        """Compute the mean of a number for each letter under the prior, in rational arithmetic."""
         weights = self.weights_of_letters
         return sum(map(operator.mul, weights, map(Fraction, values.tolist())), Fraction(0)) / sum(weights)
 
@@ -130,32 +130,32 @@ class Columns(ABC):
         return rounding_of(sum(table.shape), self.expectation(np.abs(table), lifts))
 
     def normalised(self, values: FloatArray) -> FloatArray:
-        """Values over the sums of their rows, which are positive."""
+        """Divide values by the sums of their rows, which are positive."""
         return np.asarray(values / self.of_pairs(self.sums(values)))
 
     def sums(self, lifts: FloatArray) -> FloatArray:
-        """(N,) the sums of the rows."""
+        """Compute (N,) the sums of the rows."""
         return self.by_letter(np.ones_like(lifts), lifts)
 
     def largest(self, values: FloatArray) -> FloatArray:
-        """(N,) the largest value of each letter."""
+        """Compute (N,) the largest value of each letter."""
         return -self.least(-values)
 
     def centred(self, table: FloatArray, maximised: bool) -> FloatArray:
-        """The table less the least value of each letter, with the sign that makes more better."""
+        """Subtract the least value of each letter from the table, with the sign that makes more better."""
         found = table - self.of_pairs(self.least(table))
         return found if maximised else -found
 
     def bound(self, gains: FloatArray, rho: FloatArray) -> float:
-        """An upper bound on the expected gain, from any rho, with what rounding may have taken off."""
+        """Compute an upper bound on the expected gain, from any rho, with an allowance for rounding."""
         return self.raw_bound(gains, rho) + self.rounding_in(gains, rho)
 
     def raw_bound(self, gains: FloatArray, rho: FloatArray) -> float:
-        """The bound as it is computed, `<masses, rho>` and the relaxation of `g - rho`: not to claim."""
+        """Compute the bound without an allowance for rounding: it must not be claimed."""
         return float(self.masses @ rho) + self.relaxation(gains - self.of_pairs(rho))
 
     def rounding_in(self, gains: FloatArray, rho: FloatArray) -> float:
-        """What rounding may have taken off the bound."""
+        """Bound what rounding may have taken off the bound."""
         # sums of N terms err by about N units in the last place of the sum of their sizes, and the
         # relaxation is sublinear: what rounding takes off g - rho counts as its relaxation
         sizes = np.abs(gains) + self.of_pairs(np.abs(rho))
@@ -166,15 +166,15 @@ class Columns(ABC):
         return rounding_of(self.terms, float(self.masses @ np.abs(rho)) + most)
 
     def _largest_size(self, sizes: FloatArray, rows: float) -> float:
-        """What the relaxation is of at most, of sizes that are far from even."""
+        """Bound the sizes of the terms of any column, where they are far from even."""
         return self.relaxation(sizes)
 
     def witness(self, gains: FloatArray, rho: FloatArray) -> Witness:
-        """Numbers that prove the bound without a search, where there are such."""
+        """Return numbers that prove the bound without a search, where there are such."""
         return {}
 
     def proved(self, gains: FloatArray, rho: FloatArray, witness: Witness) -> float:
-        """The bound that a witness proves, but for rounding."""
+        """Compute the bound that a dual certificate proves, but for rounding."""
         return self.raw_bound(gains, rho)
 
 
@@ -235,7 +235,7 @@ class Listed(Columns):
 
 @dataclass(frozen=True, eq=False)
 class ReducedColumns(Columns):
-    """What a requirement asks of a mechanism that is constant on orbits of pairs.
+    """The columns of a mechanism that is constant on orbits of pairs, under a requirement.
 
     A column v of it is constant on the cells of its output y. With w the masses of the cells its mean is
     `<w, v>`: it meets PML, LDP or LIP iff the values on the cells do under the prior w. So each orbit of
@@ -253,7 +253,7 @@ class ReducedColumns(Columns):
 
     @classmethod
     def of(cls, space: PairSpace | PairClasses, privacy: Requirement) -> ReducedColumns:
-        """The columns of pairs under a requirement.
+        """Build the columns of pairs under a requirement.
 
         Raises:
             PrivacyError: the requirement is not on each column, or not the same for all letters of an orbit.
@@ -271,17 +271,17 @@ class ReducedColumns(Columns):
 
     @cached_property
     def weights(self) -> FloatArray:
-        """(C,) the masses of the cells, column after column; those of each column sum to one."""
+        """Return (C,) the masses of the cells, column after column; those of each column sum to one."""
         return np.concatenate([own.prior.pmf for own in self.cells])
 
     @cached_property
     def rows(self) -> Any:
-        """(L, C) sparse: the sums of the rows of the mechanism, from lifts."""
+        """Return the (L, C) sparse matrix that maps lifts to the row sums of the mechanism."""
         return _summing(self.orbits.shares, self.orbits.letter, len(self.orbits.letters))
 
     @cached_property
     def _laws(self) -> Any:
-        """(K, C) sparse: the probabilities of the orbits of outputs, from lifts."""
+        """Return the (K, C) sparse matrix that maps lifts to the probabilities of the orbits of outputs."""
         return _summing(self.weights, self.orbits.output, len(self.orbits.outputs))
 
     def of_pairs(self, rho: FloatArray) -> FloatArray:
@@ -314,7 +314,7 @@ class ReducedColumns(Columns):
         return [n * w for n, w in zip(self.orbits.letters, self.orbits.weights, strict=True)]
 
     def _each(self, values: Any) -> Iterator[tuple[Requirement, Prior, Any]]:
-        """What is asked of each column, with the prior on its cells and its (C_y, 1) values."""
+        """Iterate over columns: the requirement, the prior on the cells, and the (C_y, 1) values."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
             yield own, cells.prior, values[self.orbits.of_output(place)][:, None]
 
@@ -322,12 +322,12 @@ class ReducedColumns(Columns):
         return max(own.relaxation(prior, column) for own, prior, column in self._each(gains))
 
     def excess(self, lifts: FloatArray) -> FloatArray:
-        """(K,) the largest violation by each column, in floats; at most 0 where the requirement holds."""
+        """Compute (K,) the largest violation by each column, in floats; at most 0 where there is none."""
         each = self._each(lifts)
         return np.array([np.max(own.excess(prior.pmf, column, math.exp)) for own, prior, column in each])
 
     def hold_exactly(self, masses: tuple[int, ...]) -> bool:
-        """Whether masses of orbits of pairs meet the requirement, in whole numbers: a proof, not a test."""
+        """Return whether masses of orbits of pairs meet the requirement, in integers: a proof, not a test."""
         for place, (own, cells) in enumerate(zip(self.privacy, self.cells, strict=True)):
             part = self.orbits.of_output(place)
             if not any(masses[part]):
@@ -341,7 +341,7 @@ class ReducedColumns(Columns):
         return True
 
     def levels(self, lifts: FloatArray) -> dict[str, float]:
-        """The largest levels of the columns that occur, by name, in nats.
+        """Compute the largest levels of the columns that occur, by name, in nats.
 
         Each is measured beside a column that tells nothing, which has no larger level than the largest.
         """
@@ -355,7 +355,7 @@ class ReducedColumns(Columns):
         return found
 
     def declaration(self, names: Sequence[Label], maximised: bool, values: FloatArray) -> Declaration:
-        """The linear program with one variable for each orbit of pairs.
+        """Build the linear program with one variable for each orbit of pairs.
 
         The constraints of the requirement are named after the orbits of outputs; values are gains, or losses.
         """
@@ -377,12 +377,12 @@ class ReducedColumns(Columns):
 
 
 def _summing(values: FloatArray, rows: Any, count: int) -> Any:
-    """(count, C) sparse: the sums over places that belong to one row, each times its value."""
+    """Build the sparse (count, C) matrix that sums the places of each row, each times its value."""
     return sparse.csr_array((values, (rows, np.arange(len(rows)))), (count, len(rows)))
 
 
 def invariant_columns(space: PairSpace, privacy: Requirement) -> ReducedColumns:
-    """The columns of pairs under a requirement that the group leaves as it is.
+    """Build the columns of pairs under a requirement that is invariant under the group.
 
     Raises:
         PrivacyError: it is not invariant, or has no form by orbits.
@@ -424,12 +424,12 @@ class PairClasses:
     prior: Prior
 
     def cells(self, place: int) -> Cells:
-        """The classes of letters as one output of a class meets them."""
+        """Return the classes of letters as one output of a class meets them."""
         return self.orbits.cells(place, self.prior, self.prior, self.table[:, self.output_names[place]])
 
 
 def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | None:
-    """The coarsest classes for a prior and a utility; None where there are more classes of pairs than `most`.
+    """Find the coarsest classes for a prior and a utility; None where there are more than `most` of pairs.
 
     Probabilities and values count as equal where their floats are.
 
@@ -470,7 +470,7 @@ def pair_classes(prior: Prior, table: FloatArray, most: int) -> PairClasses | No
 
 
 def _signatures(values: IntArray, colours: IntArray, kinds: int) -> Any:
-    """(N,) a hash of how often each row has each value in the columns of each colour.
+    """Hash (N,) how often each row has each value in the columns of each colour.
 
     The sum of pseudo-random numbers of 64 bits, one for each pair of a value and a colour: two rows that
     differ have the same one with probability 2^-64 or so, and what follows from a wrong class the certificate
@@ -490,6 +490,6 @@ _MIXING = (0xBF58476D1CE4E5B9, 30), (0x94D049BB133111EB, 27)
 
 
 def _split(classes: IntArray, signatures: Any) -> IntArray:
-    """Classes of those that were in one class and have one signature."""
+    """Split classes by the signatures of their members."""
     pairs = np.stack([classes.astype(np.uint64), signatures], axis=1)
     return np.asarray(np.unique(pairs, axis=0, return_inverse=True)[1].ravel())

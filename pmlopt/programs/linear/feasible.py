@@ -70,7 +70,7 @@ MAX_ENVELOPE_ENTRIES = 16_000_000
 
 
 def exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
-    """Return `P[x,y] ~ exp(s g[x,y])` with the largest s at which every bound on a pair of letters is kept.
+    """Build `P[x,y] ~ exp(s g[x,y])` with the largest s at which every bound on a pair of letters is kept.
 
     A ratio of two rows is `exp(s (g[x,y] - g[z,y]))` over the ratio of their sums, which lies between the
     least and the largest of these: its logarithm is at most s times their spread over the outputs.

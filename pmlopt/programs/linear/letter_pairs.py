@@ -1,4 +1,4 @@
-"""Designs under many bounds on pairs of letters, such as metric privacy: bounds are added as they are broken.
+"""Designs under many bounds on pairs of letters, such as metric privacy: violated bounds are added.
 
 Where the way over a third letter is hardly longer, the bound on a pair nearly follows from those on the way.
 So a program with the other pairs alone is small, and its answer breaks few of the bounds that it leaves out.
@@ -56,14 +56,14 @@ def is_too_long_to_compile(program: LinearDesign, clock: Clock) -> bool:
 
 
 def _constant(program: LinearDesign, ratios: Ratios) -> Point:
-    """The best constant, with the bound of no privacy at all."""
+    """Build the best constant, with the bound of no privacy at all."""
     weights = np.zeros((len(ratios.exponents), program.table.shape[1]))
     best = constant(program.prior, program.centred).matrix
     return Point(best, program.centred.max(axis=1), witness={"weights": weights})
 
 
 def witness_of(program: LinearDesign, ratios: Ratios) -> Witness | None:
-    """The weights of the pairs from the multipliers that a solver left in the constraints of the program."""
+    """Read the weights of the pairs from the multipliers that a solver left in the program's constraints."""
     duals = program.constraints["pairs"].dual_value
     if duals is None or not np.isfinite(duals).all():
         return None
@@ -71,7 +71,7 @@ def witness_of(program: LinearDesign, ratios: Ratios) -> Witness | None:
 
 
 def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
-    """A small program under ratio bounds in HiGHS, without cvxpy: the same sparse rows, by index arithmetic.
+    """Solve a small program under ratio bounds by HiGHS, from sparse rows built by index arithmetic.
 
     Its variables are the matrix and the products of its columns with the rows that several bounds share.
     """
@@ -107,7 +107,7 @@ def by_simplex(program: LinearDesign, ratios: Ratios, options: Options) -> Outco
 
 
 def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
-    """Clarabel on `max <c, P>` with rows that sum to one and `P[x'] - e^-eps P[x] >= 0` for ever more pairs.
+    """Solve `max <c, P>` by Clarabel, adding bounds `P[x'] - e^-eps P[x] >= 0` as they are violated.
 
     The multipliers of every round bound the whole program, since it asks for less.
     """
@@ -157,7 +157,7 @@ def _setup_seconds(bounds: int) -> float:
 
 
 def _near(ratios: Ratios, size: int) -> BoolArray:
-    """(K,) the pairs that no way over a third letter nearly implies."""
+    """Return (K,) which pairs no path over a third letter nearly implies."""
     length = np.full((size, size), np.inf)
     length[ratios.above, ratios.below] = ratios.exponents
     ways = np.full((size, size), np.inf)
@@ -169,7 +169,7 @@ def _near(ratios: Ratios, size: int) -> BoolArray:
 def _solved(
     gains: FloatArray, ratios: Ratios, keep: FloatArray, chosen: BoolArray, tolerance: float, clock: Clock
 ) -> tuple[Point, bool, int]:
-    """Clarabel's interior point, handed the sparse rows as they are.
+    """Solve by Clarabel's interior point, given the sparse rows directly.
 
     Returns:
         The matrix, with the multipliers of the rows and the weights of the pairs; whether the solver says

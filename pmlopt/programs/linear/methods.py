@@ -1,4 +1,4 @@
-"""The methods for linear designs, and the decision list that says which is tried first, and why."""
+"""The methods for linear designs, and the decision list that selects them, with reasons."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ CLOSED_FORM, CLASSES = "closed-form", "classes"
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What a solver may start from, and what the decision list sees of the program.
+    """The start of a solve, and the properties of the program by which its method is chosen.
 
     Attributes:
         program: to solve.
@@ -58,53 +58,53 @@ class Start:
 
     @property
     def formula(self) -> bool:
-        """Whether the matrix is that of the closed form."""
+        """Return whether the matrix is that of the closed form."""
         return self.known is not None and self.matrix is self.known.matrix
 
     @property
     def vertex(self) -> bool:
-        """Whether the closed form is a vertex from which the simplex gains; a constant is too degenerate."""
+        """Return whether the closed form is a vertex that helps the simplex; a constant is too degenerate."""
         return self.banded and self.formula and self.known is not None and self.known.name != "constant"
 
     @property
     def useful(self) -> FloatArray | None:
-        """The matrix, where the simplex gains by starting from it."""
+        """Return the matrix, where the simplex gains by starting from it; else None."""
         return self.matrix if self.vertex or self.given else None
 
     @property
     def given(self) -> bool:
-        """Whether a person gave a mechanism to start from, and columns in bands gain by it."""
+        """Return whether a user gave a mechanism to start from, and columns in bands gain by it."""
         return self.banded and self.matrix is not None and not self.formula
 
     @cached_property
     def task(self) -> Task | None:
-        """The program as numbers, where it is in column blocks with at most N linear constraints beside."""
+        """Return the program in column blocks with at most N side constraints; None without such a form."""
         return self.program.task()
 
     @property
     def banded(self) -> bool:
-        """Whether its columns are in bands, the simplest blocks, without constraints of a person's own."""
+        """Return whether the columns are in bands, the simplest blocks, without constraints of a user."""
         block = self.program.block
         return not self.program.added and block is not None and block.banded
 
     @cached_property
     def linear(self) -> bool:
-        """Whether it is a linear program."""
+        """Return whether the program is a linear program."""
         return self.banded or self.ratios_alone or bool(self.program.problem.is_lp())
 
     def within(self, most: int) -> bool:
-        """Whether it is a linear program in a matrix of at most so many entries."""
+        """Return whether it is a linear program in a matrix of at most so many entries."""
         return self.program.table.size <= most and self.linear
 
     @property
     def ratios_alone(self) -> bool:
-        """Whether it is under a list of ratio bounds that is not in bands, and nothing else."""
+        """Return whether a list of ratio bounds that is not in bands is the only constraint."""
         program = self.program
         return program.privacy.has_ratios and not self.banded and not program.added
 
 
 def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER) -> Start:
-    """The matrix that was given, or the closed form that is optimal here."""
+    """Make the solve's context with the matrix that was given, or with an optimal closed form."""
     known = known_optimum(program, clock)
     if warm_start is False:
         return Start(program, known=known)
@@ -122,7 +122,7 @@ def _start(program: LinearDesign, warm_start: WarmStart, clock: Clock = FOREVER)
 def _certified(
     name: str, settings: Mapping[str, Any], program: LinearDesign, options: Options, start: Start
 ) -> Found[LinearCertificate]:
-    """Solve, repair, certify; a point that breaks a person's own constraint is none."""
+    """Solve, repair and certify; reject a point that breaks a user's own constraint."""
     outcome = _solved(name, settings, program, options, start)
     if outcome.state == "infeasible" and program.added:
         if rare := _too_rare(program):  # what fits below a solver's tolerance it may call infeasible
@@ -162,7 +162,7 @@ RAREST_KEPT = 1e-9
 
 
 def _too_rare(program: LinearDesign) -> str:
-    """Why constraints on a very rare letter cannot be kept, and what to do; else nothing."""
+    """Explain why constraints on a very rare letter cannot be kept, and what to do; else return nothing."""
     place = int(program.prior.pmf.argmin())
     if program.prior.pmf[place] >= RAREST_KEPT:
         return ""
@@ -177,7 +177,7 @@ LEAST_LEVEL = 2.0**-46
 
 
 def _above(program: LinearDesign, certificate: LinearCertificate, point: Point) -> LinearCertificate:
-    """A certificate of the point at levels that floats can have, where that keeps what the repair took."""
+    """Certify the point at levels that floats can have, where that keeps what the repair took."""
     lost = certificate.proved_gap > program.allowed_gap(program.tolerance)
     if program.added or not lost or not _without_room(program):
         return certificate
@@ -220,7 +220,7 @@ def _solved(
 
 
 def by_classes(program: LinearDesign, classes: PairClasses, options: Options) -> Outcome:
-    """Solve in classes of pairs, and write the answer out as a matrix with multipliers for every letter.
+    """Solve in classes of pairs, and expand the result to a matrix with multipliers for every letter.
 
     The certificate is on the matrix and knows nothing of classes.
     """
@@ -242,14 +242,14 @@ def by_classes(program: LinearDesign, classes: PairClasses, options: Options) ->
 
 
 def _generic(name: str, settings: Mapping[str, Any], program: Program[Any], options: Options) -> Outcome:
-    """The declared problem by HiGHS, or by a solver of cvxpy."""
+    """Solve the declared problem by HiGHS, or by a solver of cvxpy."""
     if name in highs.METHODS:
         return highs.run(program.problem, name, options)
     return through_cvxpy.run(program.problem, name.upper(), options, dict(settings))
 
 
 def _point(program: LinearDesign) -> Point:
-    """The mechanism that a solver left in the variables, and the multipliers of its rows over the prior."""
+    """Read the mechanism and the multipliers of its rows that a solver left in the variables."""
     pairs = program.pairs  # of many, what a bound costs is a linear program for each output
     witness = None if pairs is None else letter_pairs.witness_of(program, pairs)
     multipliers = _multipliers(program, program.prior.pmf)
@@ -257,7 +257,7 @@ def _point(program: LinearDesign) -> Point:
 
 
 def _multipliers(program: Program[Any], masses: FloatArray) -> FloatArray | None:
-    """The multipliers that a solver left of the rows, over the probabilities of the letters."""
+    """Read the multipliers that a solver left of the rows, divided by the probabilities of the letters."""
     duals = program.constraints["rows"].dual_value
     return None if duals is None else np.asarray(duals) / masses
 
@@ -274,7 +274,7 @@ def _row(
     takes: str | None = None,
     **settings: Any,
 ) -> Method[LinearDesign, Start, LinearCertificate]:
-    """A solver under the id of its row, the reason for it, when it is tried, and its settings.
+    """Make a method from the id of its row, its reason, when it is tried, and its settings.
 
     Where `takes` is given it is run by name only.
     """
@@ -286,7 +286,7 @@ def _row(
 def _asked(
     name: str, applies: Callable[[Start], bool] = always, takes: str = ""
 ) -> Method[LinearDesign, Start, LinearCertificate]:
-    """A solver as it is run where it is asked for by name."""
+    """Make the method of a solver that is chosen by name."""
     return _row(f"{name}-by-name", name, "asked for by name", applies, takes)
 
 
@@ -403,13 +403,13 @@ BY_NAME = (
 def _certify(
     program: LinearDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[LinearCertificate]:
-    """Repaired; with the multipliers of the rows over the prior, or a few that need no solver."""
+    """Repair and certify a matrix, with given multipliers or a few that need no solver."""
     certificate = certify_linear(program, matrix, multipliers)
     return certified(certificate, _beside(known_optimum(program), certificate))
 
 
 def _gap_is_an_answer(program: LinearDesign) -> bool:
-    """Where constraints were added, the bound is not sharp or curved, or floats have no room within it."""
+    """Return whether a gap may stay: by added constraints, a loose bound, or coarse floats."""
     if program.added or not program.privacy.sharp or _without_room(program):
         return True
     linear = program.block is not None or program.privacy.has_ratios
@@ -417,7 +417,7 @@ def _gap_is_an_answer(program: LinearDesign) -> bool:
 
 
 def _without_room(program: LinearDesign) -> bool:
-    """Whether a constant hardly meets a ratio bound, such as one of 0 nats about a secret.
+    """Return whether a constant hardly meets a ratio bound, such as one of 0 nats about a secret.
 
     Mechanisms then meet pairs with equality, which few floats do in exact arithmetic: what the repair must
     mix in opens a gap that no other solver closes.
@@ -426,7 +426,7 @@ def _without_room(program: LinearDesign) -> bool:
 
 
 def _mixed_away(program: LinearDesign, certificate: LinearCertificate) -> str:
-    """Why little is left of a mechanism that meets a bound without room, and what to do; else nothing."""
+    """Explain why a bound with an empty interior leaves little of a mechanism, and a remedy; else nothing."""
     lost = certificate.proved_gap > program.allowed_gap(program.tolerance)
     above = certificate.privacy.limits != program.privacy.limits
     if not above and not (lost and _without_room(program)):
@@ -468,7 +468,7 @@ SIMPLEX_ORBITS = 12_000
 def _by_orbits(
     name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: Options, _: None
 ) -> Found[SymmetricCertificate]:
-    """Solve in orbits of pairs, repair, certify."""
+    """Solve in orbits of pairs, repair and certify."""
     if options.clock.late_by(-SECONDS_AN_ORBIT * program.space.orbits.count):
         raise MethodError(f"{TIME}: compiling takes longer than there is")
     outcome = _generic(name, settings, program, options)
@@ -484,7 +484,7 @@ def _by_orbits(
 def _orbits_row(
     row: str, name: str, reason: str, few: bool | None = None, automatic: bool = True, **settings: float
 ) -> Method[SymmetricDesign, None, SymmetricCertificate]:
-    """One solver under the id of its row: the reason, whether for few orbits or many, and its settings."""
+    """Make a method from the id of its row: its reason, whether for few orbits or many, and its settings."""
 
     def applies(program: SymmetricDesign, _: None) -> bool:
         return few is None or few == (program.space.orbits.count <= SIMPLEX_ORBITS)

@@ -60,7 +60,7 @@ MOST_NUMBERS = 16_000_000
 
 
 class Expectation(Program[C_co]):
-    """What designs with an expected gain or loss share, on listed letters and on orbits.
+    """The base of designs with an expected gain or loss, on listed letters and on orbits.
 
     Solvers, bounds and gaps work on gains without the least value of each letter: digits that all outputs
     share would only drown those in which they differ.
@@ -78,34 +78,34 @@ class Expectation(Program[C_co]):
 
     @property
     def maximised(self) -> bool:
-        """Whether more of the utility is better."""
+        """Return whether more of the utility is better."""
         return self.utility.maximised
 
     @cached_property
     def offsets(self) -> FloatArray:
-        """(N,) the least value of each letter, or orbit of letters, which no choice of outputs can change."""
+        """Return (N,) the least value of each letter, or orbit of letters, which no mechanism can change."""
         return self.columns.least(self.table)
 
     @cached_property
     def centred(self) -> FloatArray:
-        """The gains less the offsets, on pairs."""
+        """Return the gains less the offsets, on pairs."""
         centred = self.columns.centred(self.table, self.maximised)
         centred.setflags(write=False)
         return centred
 
     @property
     def scale(self) -> float:
-        """The most that the choice of outputs can change the expected gain."""
+        """Return the most that the choice of outputs can change the expected gain."""
         return float(self.columns.masses @ (self.columns.largest(self.table) - self.offsets))
 
     @cached_property
     def exact_constant(self) -> Fraction:
-        """The expectation of the offsets: the utility is this plus (or less) the expected gain."""
+        """Return the expectation of the offsets: the utility is this plus (or less) the expected gain."""
         return self.columns.mean_of_letters(self.offsets)
 
     @property
     def rounding(self) -> float:
-        """The gap that rounding alone may leave, where that is more than the tolerance; else 0.
+        """Return the gap that rounding only may leave, where that is more than the tolerance; else 0.
 
         Where only a rare letter can gain, the scale is far below the gains, and the rounding of a bound is
         not: it sums gains, and prices of letters that are at most as large, to three times the largest gain.
@@ -115,19 +115,19 @@ class Expectation(Program[C_co]):
 
     @property
     def constant(self) -> float:
-        """The expectation of the offsets as a float."""
+        """Return the expectation of the offsets as a float."""
         return float(self.exact_constant)
 
     def of_gain(self, gain: float) -> float:
-        """The utility at an expectation of `centred`, in the person's units."""
+        """Convert an expectation of `centered_gains` to the utility, in the user's units."""
         return self.constant + gain if self.maximised else self.constant - gain
 
     def compute_value(self, lifts: FloatArray) -> float:
-        """Compute the utility of a mechanism, in the person's units."""
+        """Compute the utility of a mechanism, in the user's units."""
         return self.columns.compute_value(self.table, self.maximised, lifts)
 
     def compute_bound(self, most: float) -> float:
-        """Compute the bound on the utility, rounded outward, from one on the expectation of `centred`."""
+        """Compute the bound on the utility, rounded outward, from one on the expected `centered_gains`."""
         return round_outward(self.exact_constant, most, self.maximised)
 
 
@@ -155,22 +155,22 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
     @cached_property
     def columns(self) -> Listed:  # type: ignore[override]
-        """The letters under the requirement."""
+        """Return the columns of the letters under the requirement."""
         return Listed(self.prior, self.privacy)
 
     @property
     def gains(self) -> FloatArray:
-        """(N, M) the table with the sign that makes more better."""
+        """Return (N, M) the table with the sign that makes more better."""
         return self.table if self.utility.maximised else -self.table
 
     @cached_property
     def block(self) -> Block | None:
-        """What the requirement asks of each column; None where there is no such form."""
+        """Return the block of a column under the requirement; None where there is no such form."""
         return self.privacy.block(self.prior)
 
     @cached_property
     def classes(self) -> PairClasses | None:
-        """Classes of letters and outputs that look alike; None where they are many, or no reason to solve by.
+        """Return classes of letters and outputs that look alike; None where they are many or of no use.
 
         They are looked for under PML, LDP and LIP, from 20,000 pairs of letters and outputs on, and are of
         use where the classes of pairs are at most a sixteenth of the pairs.
@@ -183,7 +183,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
     @cached_property
     def bounds_on_pairs(self) -> Ratios | None:
-        """The bounds, where all are on pairs of letters, and many; None elsewhere."""
+        """Return the ratio bounds, where all are on pairs of letters, and many; else None."""
         if self.block is not None:
             return None
         ratios = self.privacy.for_prior(self.prior).ratios(self.prior.pmf)
@@ -192,14 +192,14 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
     @property
     def pairs(self) -> Ratios | None:
-        """The same, where they are all that is asked, leave room, and are not too many to hold."""
+        """Return the bounds on pairs where they are the only constraints, positive and not too many."""
         ratios, (n, m) = self.bounds_on_pairs, self.table.shape
         if self.added or ratios is None or len(ratios.rows) or n * n * m > MOST_NUMBERS:
             return None
         return ratios if ratios.exponents.min() > 0 else None
 
     def task(self) -> Task | None:
-        """The program as numbers; None where there are no blocks, or what was added is no few rows."""
+        """Build the program as numbers; None without a block, or with more than a few added rows."""
         if self.block is None:
             return None
         costs = -self.prior.pmf[:, None] * self.centred
@@ -211,7 +211,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         return None if rows is None else rows.beside(task)
 
     def affine(self, constraint: cp.Constraint) -> tuple[sparse.csr_array, FloatArray] | None:
-        """An added constraint as (R, N M) coefficients on the mechanism, row by row, and (R,) offsets.
+        """Convert an added constraint to (R, N M) coefficients on the mechanism, and (R,) offsets.
 
         The variables must have their values. None where it is not affine in the mechanism alone.
         """
@@ -232,7 +232,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         return rows, value - rows @ np.asarray(self.mechanism.value).ravel()
 
     def added_rows(self) -> AddedRows | None:
-        """The added constraints as at most N rows; None where they are more, or not affine."""
+        """Build the added constraints as at most N rows; None where they are more, or not affine."""
         added = tuple(self.added.values())
         sizes = [constraint.size for constraint in added]
         if sum(sizes) > self.prior.size:
@@ -256,11 +256,11 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
     @property
     def mechanism(self) -> cp.Variable:
-        """The (N, M) variable of the mechanism matrix."""
+        """Return the (N, M) variable of the mechanism matrix."""
         return self.variables["mechanism"]
 
     def keeping(self, constraints: Iterable[Constraint]) -> LinearDesign:
-        """The same program with constraints such as `Invariant()`, each under its own name.
+        """Return the same program with constraints such as `Invariant()`, each under its own name.
 
         Raises:
             ProgramError: one is no such constraint, is there twice, or is on other labels.
@@ -281,13 +281,13 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         return replace(self.with_constraints(**added), stated=stated) if added else self
 
     def told(self, constraint: AffineConstraint) -> AffineConstraint | StatedConstraint:
-        """An added constraint as a file has it: by what it asks, where it says that, else by its rows."""
+        """Return an added constraint as a file has it: as a stated constraint if it is one, else by rows."""
         one = self.stated.get(constraint.name)
         return constraint if one is None else StatedConstraint(one, constraint.multipliers)
 
     @cached_property
     def _stated_rows(self) -> Mapping[str, tuple[AffineConstraint, FloatArray]]:
-        """The rows of the constraints that say what they ask, without multipliers, and their scales."""
+        """Return the rows of the stated constraints, without multipliers, and their scales."""
         found = {}
         for name, one in self.stated.items():
             scales = _scales(*one.rows(self.prior, self.outputs))
@@ -298,7 +298,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         return found
 
     def stated_constraint(self, name: str) -> AffineConstraint | None:
-        """Return the rows of a constraint that says what it asks; None where it has no multipliers."""
+        """Return the rows of a stated constraint with its multipliers; None where it has none."""
         rows, scales = self._stated_rows[name]
         duals = self.added[name].dual_value
         if duals is None:
@@ -306,7 +306,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         return replace(rows, multipliers=np.asarray(duals, dtype=float).flatten(order="F") / scales)
 
     def with_constraints(self, **constraints: cp.Constraint) -> LinearDesign:
-        """The same program with constraints of your own, each under a name.
+        """Return the same program with constraints of your own, each under a name.
 
         Args:
             constraints: cvxpy constraints on the program's variables, and on new ones if wanted
@@ -362,7 +362,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
             )
 
     def assign(self, mechanism: MechanismLike) -> None:
-        """Give every variable that the program declared its value at a mechanism."""
+        """Set every variable that the program declared to its value at a mechanism."""
         matrix = as_mechanism(mechanism).matrix
         check_shape(matrix, self.table)
         values = {
@@ -375,7 +375,7 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
 
     @contextmanager
     def holding(self, mechanism: MechanismLike) -> Iterator[None]:
-        """Within, the variables have their values at a mechanism; afterwards those that they had."""
+        """Set the variables to a mechanism's values within the context, and restore them afterwards."""
         before = {name: variable.value for name, variable in self.variables.items()}
         try:
             self.assign(mechanism)
@@ -390,7 +390,7 @@ LARGEST_SCALED = 1e10
 
 
 def _scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
-    """(R,) powers of two near the sizes of rows: nothing is rounded, and solvers' tolerances are absolute."""
+    """Compute (R,) powers of two near the sizes of rows: nothing is rounded, and tolerances are absolute."""
     largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
     high, low = (np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1)))
     sizes = np.maximum(row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / LARGEST_SCALED)
@@ -398,12 +398,12 @@ def _scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
 
 
 def has_expression(constraint: cp.Constraint) -> bool:
-    """Whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
+    """Return whether a constraint is `expr == 0` or `expr <= 0`, and no cone."""
     return isinstance(constraint, cp.constraints.Equality | cp.constraints.Inequality)
 
 
 def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_array] | None:
-    """A constraint's slopes by variable, (entries of the variable, rows); None where cvxpy has none."""
+    """Compute a constraint's gradients by variable, (variable's entries, rows); None where cvxpy has none."""
     try:
         gradients = constraint.expr.grad
     except (NotImplementedError, ValueError):
@@ -418,7 +418,7 @@ def gradients_of(constraint: cp.Constraint) -> dict[cp.Variable, sparse.csc_arra
 
 @dataclass(frozen=True, eq=False)
 class AddedRows:
-    """Added constraints as rows: entries that must be zero, and a border.
+    """Added constraints as rows: entries that must be zero, and side constraints.
 
     Attributes:
         constraints: in the order of the rows.
@@ -438,11 +438,11 @@ class AddedRows:
 
     @property
     def units(self) -> FloatArray:
-        """(B,) near the size of each row."""
+        """Return (B,) numbers near the size of each row."""
         return _scales(self.coefficients, self.offset)
 
     def beside(self, task: Task) -> Task:
-        """The task with these rows."""
+        """Return the block program with these rows added."""
         rest, allowed = ~self.zero, task.allowed
         if self.zero.any():
             named = np.asarray((self.coefficients[self.zero] != 0).sum(axis=0)).reshape(self.shape)
@@ -455,7 +455,7 @@ class AddedRows:
         return replace(task, allowed=allowed, border=border)
 
     def multipliers(self, task: Task, point: Point) -> FloatArray:
-        """(B,) those of the constraints, in units of the gains; of entries at zero, what they are worth."""
+        """Compute (B,) the multipliers of the constraints, in units of the gains."""
         found = np.zeros(len(self.offset))
         found[~self.zero] = task.split(point.rows)[2] / self.units[~self.zero]
         worth = np.maximum(-task.reduced(point.rows, point.means), 0.0).ravel()
@@ -466,7 +466,7 @@ class AddedRows:
         return task.scale * found
 
     def bound_of(self, gains: FloatArray, prior: Prior, multipliers: FloatArray) -> tuple[FloatArray, float]:
-        """The gains less what the constraints are worth, and the constant that goes with them."""
+        """Return the gains less the priced rows, and the constant that goes with them."""
         slopes = (self.coefficients.T @ multipliers).reshape(self.shape)
         return gains - slopes / prior.pmf[:, None], -float(multipliers @ self.offset)
 
@@ -509,7 +509,7 @@ def linear_design(
 
 
 def bounded(table: FloatArray) -> FloatArray:
-    """The values of a utility, or a UtilityError where one is so large that sums of them overflow."""
+    """Return the values of a utility; raise a UtilityError where one is so large that sums overflow."""
     if np.abs(table).max() > 1e150:
         raise UtilityError(f"the utility has an entry of size {np.abs(table).max():g}: change its unit")
     return table

@@ -1,4 +1,4 @@
-"""The structured interior point as a solver of the dispatch."""
+"""The interior point in column blocks, as a method for linear designs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NAME = "structured"
 
 
 def run(program: LinearDesign, task: Task, options: Options) -> Outcome:
-    """Solve a design in column blocks to the certified gap that was asked for.
+    """Solve a design in column blocks to the requested certified gap.
 
     Args:
         program: the design; constraints that were added get their multipliers.
@@ -33,7 +33,7 @@ def run(program: LinearDesign, task: Task, options: Options) -> Outcome:
     added = program.added_rows() if program.added else None
 
     def gap(matrix: FloatArray, rho: FloatArray, point: Point) -> float:
-        """What the multipliers leave open of a mechanism's value, in units of the task's costs.
+        """Compute the gap that the multipliers leave to a mechanism's value, in units of the program's costs.
 
         But for rounding: to steer by, not to claim.
         """

@@ -1,1 +1,1 @@
-"""What an answer tells of one record an adversary whose knowledge is bounded by an entropy."""
+"""The information that an answer reveals about one record to an adversary of bounded knowledge."""

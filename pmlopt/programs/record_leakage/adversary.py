@@ -49,34 +49,34 @@ class Adversary:
 
     @classmethod
     def of(cls, channel: RecordChannel, record: int, entropy: float) -> Adversary:
-        """The problem of one record of a channel."""
+        """Build the problem of one record of a channel."""
         return cls(channel.rows, channel.log_counts(record), entropy, channel.query.log_size)
 
     @cached_property
     def uniform(self) -> FloatArray:
-        """(A, T) the law under a uniform dataset, whose entropy is the largest."""
+        """Return (A, T) the law under a uniform dataset, whose entropy is the largest."""
         law = np.exp(self.log_counts - log_sum(self.log_counts))
         return np.asarray(law / law.sum())
 
     @cached_property
     def shifted(self) -> tuple[FloatArray, float]:
-        """The counts log c and b, less the largest log c, which for many records is full of rounding."""
+        """Return log c and b, less the largest log c, which for many records is full of rounding."""
         largest = float(self.log_counts.max())
         return self.log_counts - largest, self.entropy - largest
 
     @property
     def rounding(self) -> float:
-        """What rounding may hide of an entropy of the dataset."""
+        """Return what rounding may hide of an entropy of the dataset."""
         return rounding_of(1, max(1.0, self.log_size))
 
     @property
     def tight(self) -> bool:
-        """Whether the entropy is log |X| up to rounding: the dataset is next to uniform."""
+        """Return whether the entropy is log |X| up to rounding: the dataset is next to uniform."""
         return uniform_alone(self.entropy, self.log_size)
 
     @cached_property
     def dimensions(self) -> int:
-        """How many dimensions the laws of Y given each letter have together; at most so many, for large W."""
+        """Return the dimensions of the laws of Y given each letter together; an upper bound for large W."""
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
         if self.rows.size > LARGEST_DECOMPOSED:
             return sum(min(classes, outputs) - 1 for classes in used.sum(axis=1).tolist())
@@ -84,7 +84,7 @@ class Adversary:
         return sum(int(rank) - 1 for rank in ranks)
 
     def allowed(self, joint: FloatArray) -> FloatArray:
-        """The law nearest to J, towards the uniform dataset, whose entropy is b, and rounding, or more."""
+        """Mix the law J with the uniform dataset until its entropy is b, and rounding, or more."""
         if self.tight:
             return self.uniform
         joint = joint / joint.sum()
@@ -97,11 +97,11 @@ class Adversary:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing can leak: all rows are one, or the record has one letter."""
+        """Return whether nothing can leak: all rows are one, or the record has one letter."""
         return len(self.rows) == 1 or len(self.log_counts) == 1
 
     def leaked(self, joint: FloatArray) -> float:
-        """I(A; Y), less what rounding may have put on it."""
+        """Compute I(A; Y), less what rounding may have added to it."""
         if self.silent:
             return 0.0
         value = record_information(joint, self.rows)
@@ -109,14 +109,14 @@ class Adversary:
         return max(0.0, value - one * (value + math.sqrt(2 * max(0.0, value)) + one))
 
     def starting(self, law: object) -> FloatArray | None:
-        """A law of (A, T) from elsewhere, where it has the shape, and no mass where there is no dataset."""
+        """Return a given law of (A, T) that fits and has no mass where there is no dataset; else None."""
         found, empty = np.asarray(law, dtype=np.float64), np.isneginf(self.log_counts)
         fits = found.shape == empty.shape and bool((np.isfinite(found) & (found >= 0)).all())
         return found if fits and found.any() and not found[empty].any() else None
 
 
 def checked_entropy(query: Query, entropy: float) -> float:
-    """The bound b on the entropy as a float, at most the float of `log |X|`.
+    """Return the bound b on the entropy as a float, at most the float of `log |X|`.
 
     Raises:
         PrivacyError: it is no number, negative, or above `log |X|` by more than rounding.
@@ -133,7 +133,7 @@ def checked_entropy(query: Query, entropy: float) -> float:
 
 
 def class_relaxation(adversary: Adversary) -> Declaration:
-    """Declare a convex relaxation of the most that a record leaks, in its law J with the class T.
+    """Build a convex relaxation of the most that a record leaks, in its law J with the class T.
 
         maximise    leaked
         subject to  leaked <= H(y) - sum_t J_t H(W[t]),  leaked <= H(X_i),  y = sum_a J_a W,

@@ -31,22 +31,25 @@ LARGEST_INVERSE_TEMPERATURE = 1e12
 
 
 def entropies(rows: FloatArray) -> FloatArray:
-    """The entropy of each row, in nats."""
+    """Compute the entropy of each row, in nats."""
     return np.asarray(-special.xlogy(rows, rows).sum(axis=-1))
 
 
 def outputs(others: FloatArray, channel: FloatArray) -> FloatArray:
-    """(A, M) p(y|x_i), [wu2026entropy, eq. (12)]."""
+    """Compute (A, M) p(y|x_i), [wu2026entropy, eq. (12)].
+
+    (12)].
+    """
     return np.asarray(np.einsum("ar,arm->am", others, channel))
 
 
 def information(letters: FloatArray, laws: FloatArray) -> float:
-    """The mutual information I(X_i; Y) under the joint law, in nats."""
+    """Compute the mutual information I(X_i; Y) under the joint law, in nats."""
     return float(letters @ divergences(laws, letters)[0])
 
 
 def conditional_gradient(letters: FloatArray, laws: FloatArray, channel: FloatArray) -> FloatArray:
-    """(A, R) the derivative of I(X_i; Y) in p(x_-i|x_i): `p(x_i) sum_y q(y|x) log(p(y|x_i) / p(y))`.
+    """Compute (A, R) the derivative of I(X_i; Y) in p(x_-i|x_i).
 
     The printed gradient, [wu2026entropy, eq. (37)], has two terms more: they are those of one letter alone,
     and cancel against those of the others once the sum over all letters is kept.
@@ -73,7 +76,7 @@ def marginal_step(
     tolerance: float = 1e-9,
     iterations: int = 5_000,
 ) -> FloatArray:
-    """The p(x_i) that leaks most while `H(X_i) + sum p(x_i) inner >= b`: a modified Blahut-Arimoto iteration.
+    """Find the p(x_i) that leaks most within the entropy bound, by a modified Blahut-Arimoto iteration.
 
     The printed stopping rule looks at I alone, which stands still before the entropy is met: here it also
     waits for the multiplier to settle, and a law that is short of entropy is drawn towards its start. It
@@ -99,7 +102,7 @@ def marginal_step(
 
 
 def drawn(law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: float) -> FloatArray:
-    """The law, drawn towards one within the bound, as far as `H(law) + <law, inner> >= b` needs."""
+    """Mix the law with one within the bound, as far as `H(law) + <law, inner> >= b` needs."""
 
     def mixed(share: float) -> FloatArray:
         return share * towards + (1 - share) * law
@@ -111,7 +114,7 @@ def drawn(law: FloatArray, towards: FloatArray, inner: FloatArray, entropy: floa
 
 
 def project_to_simplex(vector: FloatArray) -> FloatArray:
-    """The law nearest to a vector, in Euclidean distance: [wu2026entropy, Algorithm 4].
+    """Project a vector to the nearest law, in Euclidean distance: [wu2026entropy, Algorithm 4].
 
     Examples:
         >>> project_to_simplex(np.array([0.5, 1.2, -0.3])).round(9).tolist()
@@ -124,7 +127,7 @@ def project_to_simplex(vector: FloatArray) -> FloatArray:
 
 
 def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e-12) -> FloatArray:
-    """The softmax of a multiple of a vector whose entropy is t; the vector if it is a law of entropy t.
+    """Return the softmax of a multiple of a vector with entropy t; the vector if it is such a law.
 
     It is the law w that has the largest `<vector, w>` among those of entropy t or more. Where several
     entries are the largest, no multiple has less entropy than the logarithm of their number: the law of that
@@ -175,7 +178,7 @@ def conditional_step(
     tolerance: float = 1e-9,
     iterations: int = 20,
 ) -> FloatArray:
-    """Projected gradient ascent of the leakage in the rows p(x_-i|x_i), one after the other.
+    """Increase the leakage by projected gradient ascent in the rows p(x_-i|x_i), one after the other.
 
     A row whose letter never occurs, or that needs no entropy, becomes the unit vector that leaks most;
     another takes a gradient step, projected on the simplex and on the entropy, that is kept where I does not
@@ -221,7 +224,7 @@ def conditional_step(
 
 
 def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
-    """(A, R) the unit vectors that leak most together, by trying all of them on rows that differ.
+    """Find (A, R) the unit vectors that leak most together, by trying all of them on rows that differ.
 
     Where there are more than 200,000 combinations, one row after the other from the best of the first.
     """
@@ -242,7 +245,7 @@ def best_units(letters: FloatArray, channel: FloatArray) -> FloatArray:
 
 
 def _best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: int) -> int:
-    """The dataset of letter k that leaks most, the laws of the other letters kept."""
+    """Find the dataset of letter k that leaks most, the laws of the other letters fixed."""
     mean = letters @ laws - letters[k] * laws[k] + letters[k] * channel[k]
     return int((entropies(mean) - letters[k] * entropies(channel[k])).argmax())
 
@@ -255,7 +258,7 @@ MAX_ROUNDS = 60
 
 @dataclass(frozen=True)
 class LocalOptimum:
-    """A prior of the dataset, and the record that it leaks most of."""
+    """A prior of the dataset, and the record of which it leaks most."""
 
     value: float
     prior: FloatArray
@@ -264,7 +267,7 @@ class LocalOptimum:
 
 @dataclass(frozen=True)
 class Climb:
-    """Algorithm 1 on one mechanism.
+    """A run of Algorithm 1 on one mechanism.
 
     Attributes:
         table: (k_1, ..., k_n) the class of every dataset.
@@ -283,7 +286,7 @@ class Climb:
     first: FloatArray | None = None
 
     def run(self, random: np.random.Generator) -> LocalOptimum:
-        """From one prior to where no record's step gains."""
+        """Run the steps from one prior to where no record's step gains."""
         best = LocalOptimum(-math.inf, self._start(random) if self.first is None else self.first, -1)
         for _ in range(MAX_ROUNDS):
             last = best.value
@@ -298,7 +301,7 @@ class Climb:
         return best
 
     def _steps(self, prior: FloatArray, record: int) -> LocalOptimum:
-        """The marginal, then the conditional step for one record."""
+        """Take the marginal, then the conditional step for one record."""
         size = self.table.shape[record]
         joint = np.moveaxis(prior, record, 0).reshape(size, -1)
         channel = np.moveaxis(self.rows, record, 0).reshape(size, joint.shape[1], -1)
@@ -318,7 +321,7 @@ class Climb:
         return LocalOptimum(value, moved, record)
 
     def _start(self, random: np.random.Generator) -> FloatArray:
-        """A random prior, mixed with the uniform one until its entropy is b."""
+        """Draw a random prior, mixed with the uniform one until its entropy is b."""
         size = self.table.size
         prior = random.dirichlet(np.full(size, 10.0 ** random.uniform(-1.5, 0)))
         prior = drawn(prior, np.full(size, 1 / size), np.zeros(size), self.entropy)
@@ -326,7 +329,7 @@ class Climb:
 
 
 def runs(climbs: Iterable[Climb], random: np.random.Generator) -> list[LocalOptimum]:
-    """Where each climb ends; those after its clock are left out, the first never."""
+    """Run each climb, and return where it ends; those after the deadline are left out, the first never."""
     found: list[LocalOptimum] = []
     for climb in climbs:
         found.append(climb.run(random))
@@ -336,7 +339,7 @@ def runs(climbs: Iterable[Climb], random: np.random.Generator) -> list[LocalOpti
 
 
 def joint_of(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
-    """(A, T) the law of (X_i, T) under a prior of the dataset, T the class in a table."""
+    """Compute (A, T) the law of (X_i, T) under a prior of the dataset, T the class in a table."""
     letters = np.indices(table.shape, dtype=int)[record]
     joint = np.zeros((table.shape[record], int(table.max()) + 1))
     np.add.at(joint, (letters.ravel(), table.ravel()), prior.ravel())
@@ -373,7 +376,9 @@ class Alternating:
     def __call__(
         self, program: RecordLeakage, options: Options, start: Mapping[int, FloatArray]
     ) -> Found[RecordCertificate]:
-        """The best of the runs; no other start is taken. Nothing is proved: the bound is infinite.
+        """Return the best of the runs; other starts are not used.
+
+        Nothing is proved: the bound is infinite.
 
         Raises:
             SolverUnavailableError: there are more datasets than it can go through.

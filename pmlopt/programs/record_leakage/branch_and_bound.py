@@ -42,7 +42,7 @@ POLISHING_ITERATIONS = 60
 
 @dataclass(frozen=True, eq=False)
 class _Cell:
-    """A cell that is not split: its corners, what proves its bound, and where its parts start."""
+    """A cell that is not split: its corners, the proof of its bound, and the start of its parts."""
 
     corners: FloatArray
     price: float
@@ -54,7 +54,7 @@ class _Cell:
 
 @dataclass
 class CellSearch:
-    """The search over cells: a simplex for each part of the law J of (X_i, T); see `Relaxation`.
+    """The search over cells: a simplex for each part of the law J of (X_i, T).
 
     Attributes:
         adversary: the problem.
@@ -80,7 +80,7 @@ class CellSearch:
 
     @cached_property
     def relaxation(self) -> Relaxation:
-        """The bound on a cell, for the parts of J whose simplices have fewest dimensions that matter."""
+        """Return the bound on a cell, for the parts of J whose simplices have fewest dimensions."""
         letters, (classes, outputs) = len(self.adversary.log_counts), self.adversary.rows.shape
         part: Part = "laws" if outputs == 2 < classes else "classes"
         if letters == 2 and outputs <= OUTPUTS_BY_DIMENSION * self.adversary.dimensions:
@@ -89,14 +89,14 @@ class CellSearch:
 
     @property
     def bound(self) -> float:
-        """What no law leaks more than."""
+        """Return the bound on the leakage of all laws."""
         if not self._count:
             return math.inf
         return max(self.value, self._stuck, *(-bound for bound, _ in self._heap[:1]))
 
     @property
     def _count(self) -> int:
-        """How many cells the tree has."""
+        """Return how many cells the tree has."""
         return len(self._open) + len(self._splits)
 
     def run(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
@@ -130,7 +130,7 @@ class CellSearch:
         return f"chords on simplices of {relaxation.part}, bounded by an interior-point method"
 
     def proof(self, record: int) -> KindProof:
-        """The tree of cells so far."""
+        """Build the proof from the tree of cells so far."""
         count, free = self._count, self.relaxation.free
         lines = np.full((count, 5), [WHOLE, 0, 0, 0.0, 0])
         price, majorant = np.zeros(count), np.zeros((count, *self.relaxation.shape))
@@ -142,7 +142,7 @@ class CellSearch:
         return KindProof(record, self.bound, _tree(self.relaxation, lines, price, majorant, log_law))
 
     def improve(self, joints: FloatArray, iterations: int, clock: Clock) -> None:
-        """Climb from some laws and keep the best."""
+        """Improve some laws by local ascent and keep the best."""
         climbed, values = climb(self.adversary, joints, iterations, clock=clock)
         self.offer(self.adversary.allowed(climbed[int(values.argmax())]))
 
@@ -153,7 +153,7 @@ class CellSearch:
             self.best, self.value = joint, value
 
     def _split(self, chosen: list[tuple[float, int]], enough: float, clock: Clock) -> None:
-        """Split cells and bound their parts; a cell whose parts say no more when time is over stays whole."""
+        """Split cells and bound their parts; when time is over, cells with no lower bounds stay whole."""
         whole = [self._open[place] for _, place in chosen]
         corners = np.repeat(np.array([cell.corners for cell in whole]), 2, axis=0)
         simplex, ends, share = self._split_points(corners[::2], np.array([cell.joint for cell in whole]))
@@ -179,7 +179,7 @@ class CellSearch:
                 self._keep(corners, bounds, part, whole[at], -bound)
 
     def _bounded(self, corners: FloatArray, start: FloatArray, enough: float, clock: Clock) -> CellBounds:
-        """Bounds on cells; what the law of the worst leaks is a value, too."""
+        """Bound cells, and use the law at the largest bound as a candidate, too."""
         found = self.relaxation.minimised(corners, start, enough, clock)
         self.nodes += len(corners)
         joint = found.joint[int(found.bound.argmax())]
@@ -197,7 +197,7 @@ class CellSearch:
         whole: _Cell | None = None,
         most: float = math.inf,
     ) -> None:
-        """Keep a cell with the proof that was found, or with that of the whole cell, where it says more."""
+        """Keep a cell with its own proof, or with that of the whole cell where its bound is lower."""
         multipliers, bound = found.multipliers[at], float(found.bound[at])
         proof = multipliers[0], found.majorant[at], multipliers[1 + found.majorant[at].size :]
         if whole is not None and not bound < most:
@@ -207,7 +207,7 @@ class CellSearch:
         heapq.heappush(self._heap, (-bound, place))
 
     def _split_points(self, corners: FloatArray, joint: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
-        """(K,) the simplices to split, (K, 2) the ends of an edge of each, and (K,) shares of the first ends.
+        """Choose (K,) the simplices to split, (K, 2) the ends of an edge of each, and (K,) the shares.
 
         The simplex is the one whose chord lies farthest above phi at the law; the edge the one along which
         phi bends most, the point half way from its middle to where the law is.
@@ -235,7 +235,10 @@ class CellSearch:
 
 
 def by_itself(adversary: Adversary, record: int, enough: float, clock: Clock) -> KindProof:
-    """The bound by the largest H(X_i): a record tells no more than itself. One cell of posteriors has it."""
+    """Bound the leakage by the largest H(X_i): a record reveals no more than that.
+
+    One cell of posteriors has it.
+    """
     relaxation = Relaxation(adversary, "posteriors")
     found = relaxation.minimised(*relaxation.first(), enough, clock)
     line, price = np.array([[WHOLE, 0, 0, 0.0, 0]]), found.multipliers[:, 0]
@@ -246,6 +249,6 @@ def by_itself(adversary: Adversary, record: int, enough: float, clock: Clock) ->
 def _tree(
     relaxation: Relaxation, lines: FloatArray, price: FloatArray, majorant: FloatArray, log_law: FloatArray
 ) -> CellTree:
-    """The cells of a proof, with simplex, ends, share and first part of each split."""
+    """Build the tree of cells of a proof, with simplex, ends, share and first part of each split."""
     simplex, first, second, part = lines[:, [0, 1, 2, 4]].T.astype(np.int64)
     return CellTree(relaxation.part, simplex, first, second, lines[:, 3], part, price, majorant, log_law)

@@ -1,4 +1,4 @@
-"""What a record can leak while parts of its law stay in simplices: the relaxation, and its interior point."""
+"""The relaxed leakage of a record while parts of its law stay in simplices, and its interior-point method."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ IMPLIED = -1e-13
 
 @dataclass(frozen=True, eq=False)
 class CellBounds:
-    """What was found on each of K cells.
+    """The bounds on each of K cells, with the multipliers that prove them.
 
     Attributes:
         bound: (K,) what no law in the cell leaks more than, in nats, with the rounding of floats added.
@@ -94,38 +94,38 @@ class Relaxation:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """P and D: how many simplices a cell has, and how many corners each."""
+        """Return P and D: how many simplices a cell has, and how many corners each."""
         return shape_of(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[:2]
 
     @property
     def free(self) -> int:
-        """R: how many entries rho has."""
+        """Return R: how many entries rho has."""
         return shape_of(self.part, len(self.adversary.log_counts), self.adversary.rows.shape)[2]
 
     @cached_property
     def used(self) -> BoolArray:
-        """(A, T) where there are datasets."""
+        """Return (A, T) where there are datasets."""
         return np.isfinite(self.adversary.log_counts)
 
     def heights(self, corners: FloatArray) -> FloatArray:
-        """The values of phi at some points (..., D) of the simplices."""
+        """Compute the values of phi at some points (..., D) of the simplices."""
         return negative_entropies(corners @ self.adversary.rows if self.part == "classes" else corners)
 
     def parts(self, joint: FloatArray) -> FloatArray:
-        """(K, P, D) the parts v_p of laws J, (K, A, T)."""
+        """Compute (K, P, D) the parts v_p of laws J, (K, A, T)."""
         if self.part == "classes":
             return joint
         laws = joint @ self.adversary.rows
         return np.swapaxes(laws, 1, 2) if self.part == "posteriors" else laws
 
     def gains(self, majorant: FloatArray) -> FloatArray:
-        """(K, A, T) what linear functions (K, P, D) of the parts are as a function of J."""
+        """Convert linear functions (K, P, D) of the parts to (K, A, T) functions of J."""
         if self.part == "posteriors":
             return np.swapaxes(majorant, 1, 2) @ self.adversary.rows.T
         return majorant if self.part == "classes" else majorant @ self.adversary.rows.T
 
     def gains_of_one(self, part: IntArray, slope: FloatArray) -> FloatArray:
-        """(K, F, A, T) what linear functions (K, F, D) of single parts are as functions of J."""
+        """Convert linear functions (K, F, D) of single parts to (K, F, A, T) functions of J."""
         rows = self.adversary.rows
         if self.part == "posteriors":
             return np.asarray(slope[..., :, None] * rows.T[part][..., None, :])
@@ -133,7 +133,7 @@ class Relaxation:
         return np.asarray(np.eye(len(self.used))[part][..., :, None] * inner[..., None, :])
 
     def first(self) -> tuple[FloatArray, FloatArray]:
-        """(1, P, D, D) the corners of the cell of all laws, and (1, 1 + P D + R) where multipliers start."""
+        """Build (1, P, D, D) the corners of the cell of all laws, and (1, 1 + P D + R) first multipliers."""
         count, size = self.shape
         start = np.full((1, 1 + count * size + self.free), FIRST_MULTIPLIER)
         start[:, 0] = FIRST_PRICE
@@ -149,7 +149,7 @@ class Relaxation:
     def minimised(
         self, corners: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER
     ) -> CellBounds:
-        """Bounds on cells."""
+        """Minimize the bounds on cells."""
         count = len(corners)
         state = _Cells(self, corners, start)
         found, bound = np.zeros(start.shape), np.full(count, np.inf)
@@ -210,7 +210,7 @@ class _Cells:
         self.best, self.best_point, self.best_law = self.value, self.point, self.law
 
     def values(self, point: FloatArray) -> tuple[FloatArray, ...]:
-        """The bounds at a point, the exponents of c exp(g / s), their log-sums over t, and those over a."""
+        """Compute the bounds at a point, the exponents of c exp(g / s), their log-sums over t, and over a."""
         gains = self.features.reshape(len(point), -1, point.shape[1]) @ point[:, :, None]
         price = point[:, 0]
         log_counts, entropy = self.of.adversary.shifted
@@ -223,7 +223,7 @@ class _Cells:
         return outer * whole - price * entropy + free, scores, sums, letters, whole
 
     def evaluate(self) -> None:
-        """Bound, law and its parts at the point."""
+        """Compute the bound, the law and its parts at the current point."""
         self.value, scores, sums, letters, whole = self.values(self.point)
         self.log_given = scores - sums[:, :, None]
         self.log_letters = letters - whole[:, None]
@@ -231,7 +231,7 @@ class _Cells:
         self.law = self.letters[:, :, None] * self.given
 
     def derivatives(self) -> tuple[FloatArray, FloatArray]:
-        """(K, N) the gradient of the bound, and (K, N, N) its Hessian matrix.
+        """Compute (K, N) the gradient of the bound, and (K, N, N) its Hessian matrix.
 
         The bound is a maximum over J of a function linear in the point: the gradient is the mean of the
         features under J, and the Hessian their covariance, over s within a letter, over 1 + s between.
@@ -259,7 +259,7 @@ class _Cells:
         return gradient, hessian
 
     def advance(self) -> FloatArray:
-        """One step; (K,) how far the bounds may be above their optima."""
+        """Take one step, and return (K,) how far the bounds may be above their optima."""
         gradient, hessian = self.derivatives()
         point = self.point[:, : self.signed]
         barrier = self.centring * (self.slack * point).mean(axis=1)
@@ -288,7 +288,7 @@ class _Cells:
         return np.asarray((self.slack * self.point[:, : self.signed]).sum(axis=1) + np.abs(slope) + wanted)
 
     def _step(self, move: FloatArray, slope: FloatArray, barrier: FloatArray) -> FloatArray:
-        """(K,) lengths of the step at which the bound and its barrier fall enough; 0 where none was found."""
+        """Find (K,) step lengths at which the bound and its barrier decrease enough; 0 without one."""
         step = _to_boundary(self.point[:, : self.signed], move[:, : self.signed])
         if self.of.free:
             most = (1 - LEAST_PRICE_LEFT) * self.point[:, 0]
@@ -306,7 +306,7 @@ class _Cells:
         return np.where(falls, step, 0.0)
 
     def scattered(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
-        """All multipliers, majorants that lie above phi at every corner, bounds, and laws of some cells."""
+        """Return all multipliers, majorants above phi at every corner, bounds, and laws of some cells."""
         corners, shape = self.corners[chosen], self.majorant[chosen].shape
         found = np.zeros((shape[0], 1 + shape[1] * shape[2] + self.of.free))
         np.put_along_axis(found, self.places[chosen], self.best_point[chosen], axis=1)
@@ -318,7 +318,7 @@ class _Cells:
         return found, majorant, bound, self.best_law[chosen]
 
     def _rounding(self) -> FloatArray:
-        """(K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
+        """Compute (K,) what rounding may hide of a bound: of g, of exponents of log c, and of b."""
         of = self.of
         sizes = np.abs(self.features[..., 1:]).max(axis=(1, 2)) * np.abs(self.point[:, 1:])
         gains = np.abs(self.chord).max(axis=(1, 2)) + sizes.sum(axis=1)
@@ -328,14 +328,14 @@ class _Cells:
         return np.asarray(share * (1 + gains + self.point[:, 0] * counts))
 
     def keep(self, chosen: BoolArray) -> None:
-        """Go on with some of the cells."""
+        """Keep only some of the cells."""
         for name, array in vars(self).items():
             if isinstance(array, np.ndarray):
                 setattr(self, name, array[chosen])
 
 
 def _in_use(normals: FloatArray, free: int) -> IntArray:
-    """(K, N) the places of the price, the multipliers that can matter, filled up to one length, and rho."""
+    """Return (K, N) the indices of the price, of the multipliers that can matter, padded, and of rho."""
     idle = normals.min(axis=2) >= IMPLIED
     most = int((~idle).sum(axis=1).max())
     order = np.argsort(idle, axis=1, kind="stable")[:, :most]
@@ -344,6 +344,6 @@ def _in_use(normals: FloatArray, free: int) -> IntArray:
 
 
 def _to_boundary(point: FloatArray, move: FloatArray) -> FloatArray:
-    """(K,) how far a step may go without an entry at zero, at most 1."""
+    """Compute (K,) how far a step may go without an entry at zero, at most 1."""
     ratios = np.where(move < 0, -point / np.where(move < 0, move, -1.0), np.inf)
     return np.asarray(np.minimum(1.0, FRACTION_TO_BOUNDARY * ratios.min(axis=1)))

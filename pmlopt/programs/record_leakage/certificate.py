@@ -17,7 +17,7 @@ from pmlopt.programs.record_leakage.proof import KindProof, belongs, leaks_at_le
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordCertificate(Certificate):
-    """What is claimed of the leakage per record, and the means to check it without the solver.
+    """The claims about the leakage per record, and the means to check them without the solver.
 
     `value` is what `joint` leaks, `bound` what no prior of that entropy exceeds for any record.
 
@@ -41,16 +41,16 @@ class RecordCertificate(Certificate):
 
     @property
     def level(self) -> float:
-        """The bound: what no record leaks more than, in nats."""
+        """Return the bound: no record leaks more, in nats."""
         return self.bound
 
     @property
     def statement(self) -> str:
-        """The claim in a few words."""
+        """Return the claim in a few words."""
         return f"no record leaks more than {self.bound:.9g} nats at {self.entropy:.9g} nats of entropy"
 
     def prior(self) -> FloatArray:
-        """(k_1, ..., k_n) the worst prior of the dataset itself: uniform inside each cell of (X_i, T).
+        """Build (k_1, ..., k_n) the worst prior of the dataset: uniform inside each cell of (X_i, T).
 
         Raises:
             QueryError: there are more than 2^20 datasets.
@@ -66,7 +66,7 @@ class RecordCertificate(Certificate):
         return True
 
     def checks(self) -> tuple[Claim, ...]:
-        """Prior, value and bound, computed again in decimal arithmetic of 50 digits.
+        """Return the claims of prior, value and bound, computed again in decimal arithmetic of 50 digits.
 
         That the channel is that of the query and the mechanism; that the prior has the entropy, up to what
         one float can say of it, and leaks `value`; that the cells hold every law; and that no bound on a cell

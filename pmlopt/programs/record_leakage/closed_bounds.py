@@ -20,12 +20,12 @@ from pmlopt.programs.record_leakage.adversary import Adversary
 
 
 def is_parity(query: Query) -> bool:
-    """Whether a query is the parity of binary records."""
+    """Return whether a query is the parity of binary records."""
     return isinstance(query, ModularSum) and query.modulus == 2 and set(query.alphabets) == {2}
 
 
 def parity_error(query: Query, mechanism: Mechanism) -> float | None:
-    """The error probability of a parity of binary records through a symmetric channel; else None."""
+    """Return the error probability of a parity of binary records through a symmetric channel; else None."""
     if not is_parity(query):
         return None
     matrix = mechanism.matrix
@@ -35,7 +35,7 @@ def parity_error(query: Query, mechanism: Mechanism) -> float | None:
 
 
 def known_parity(channel: RecordChannel, entropy: float) -> float | None:
-    """The closed form in nats, where there is one and the two parities have rows of their own."""
+    """Return the closed form in nats, where there is one and the two parities have rows of their own."""
     error = parity_error(channel.query, channel.mechanism)
     if error is None or len(channel.rows) != 2:
         return None
@@ -69,7 +69,7 @@ class OneClassEach:
 
 
 def one_class_each(adversary: Adversary) -> OneClassEach | None:
-    """The largest capacity over one class for each letter; None where there are too many choices.
+    """Compute the largest capacity over one class for each letter; None for too many choices.
 
     Examples:
         >>> rows = np.array([[0.9, 0.1], [0.1, 0.9]])  # parity of four records through a symmetric channel
@@ -92,7 +92,7 @@ def one_class_each(adversary: Adversary) -> OneClassEach | None:
 
 
 def class_choices(log_counts: FloatArray) -> IntArray:
-    """(K, A) every choice of one class for each letter, of those that it has datasets in.
+    """List (K, A) every choice of one class for each letter, of those that it has datasets in.
 
     Examples:
         >>> class_choices(np.array([[0.0, 0.0], [-np.inf, 0.0]])).tolist()
@@ -102,7 +102,7 @@ def class_choices(log_counts: FloatArray) -> IntArray:
 
 
 def entropy_room(alphabets: Sequence[int], entropy: float) -> Decimal:
-    """How far below log |X| the entropy of a dataset may fall, in nats: `log |X| - b`, and at least 0.
+    """Compute how far below log |X| the entropy of a dataset may fall, in nats: `log |X| - b`, at least 0.
 
     Examples:
         >>> import math
@@ -116,7 +116,7 @@ def entropy_room(alphabets: Sequence[int], entropy: float) -> Decimal:
 
 
 def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) -> Decimal:
-    """What no prior within some room of the largest entropy leaks more of a record than, in nats.
+    """Bound the leakage of a record for every prior within an entropy slack of the largest, in nats.
 
     Let P be the prior, U the uniform one, `D(P||U) = log |X| - H(P) <= room`, and
     `g(a, t) = sum_y W[t,y] log(u(y|a) / u(y))`, whose mean under U is I_U(X_i; Y). Then for every s > 0
@@ -161,7 +161,7 @@ def near_uniform_bound(rows: FloatArray, log_counts: FloatArray, room: Decimal) 
 
 
 def _log_ratios(law: Rows, rows: Rows) -> Rows:
-    """(A, M) log(u(y|a) / u(y)); 0 where the letter never leads to the output."""
+    """Compute (A, M) log(u(y|a) / u(y)); 0 where the letter never leads to the output."""
     given = [mixed([mass / total(part) for mass in part], rows) for part in law]
     alone = mixed([total(column) for column in zip(*law, strict=True)], rows)
     pairs = (zip(part, alone, strict=True) for part in given)

@@ -119,7 +119,7 @@ class BranchAndBound:
         start: RecordStart,
         clock: Clock,
     ) -> _Kind:
-        """What is known of one kind without branching, and the best law of many starts."""
+        """Bound one kind without branching where possible, and find the best law of many starts."""
         adversary = Adversary.of(channel, record, entropy)
         kind = _Kind(record, CellSearch(adversary))
         search = kind.search
@@ -149,7 +149,7 @@ class BranchAndBound:
 
 @dataclass
 class _Kind:
-    """The records of one kind: the search over cells, and what is proved without one, with the reason."""
+    """The records of one kind: the search over cells, and the proof without one, with the reason."""
 
     record: int
     search: CellSearch
@@ -157,7 +157,7 @@ class _Kind:
     reason: str = ""
 
     def prove(self, target: float, tolerance: float, nodes: int | None, clock: Clock) -> str:
-        """Bound the leakage, by cells where what is known without them is no proof; how, in words."""
+        """Bound the leakage, by cells where the known bound is no proof, and return how."""
         search, adversary = self.search, self.search.adversary
         if adversary.silent or adversary.tight:
             return self.reason
@@ -169,22 +169,22 @@ class _Kind:
         return self.reason if self._known_below(enough) else search.run(target, tolerance, nodes, clock)
 
     def _known_below(self, number: float) -> bool:
-        """Whether the leakage is known to be at most a number without branching."""
+        """Return whether the leakage is known to be at most a number without branching."""
         return self.known is not None and self.known.bound <= number
 
     @property
     def proof(self) -> KindProof:
-        """The proof of the search, or of what is known without one where that says more."""
+        """Return the proof of the search, or the one without a search where its bound is lower."""
         known = self.known if self._known_below(self.search.bound) else None
         return known or self.search.proof(self.record)
 
 
 def restart_name(record: int) -> str:
-    """What the law of (X_i, T) of a record is called among the arrays of a restart."""
+    """Return the name of a record's law of (X_i, T) among the arrays of a warm start."""
     return f"joint{record}"
 
 
 def float_above(number: Decimal) -> float:
-    """The least float found that is not below a number."""
+    """Return the least float found that is not below a number."""
     near = float(number)
     return near if Decimal(near) >= number else float(np.nextafter(near, math.inf))

@@ -31,7 +31,7 @@ def climb(
     tolerance: float = 1e-14,
     clock: Clock = FOREVER,
 ) -> tuple[FloatArray, FloatArray]:
-    """Laws that leak no less than the given ones.
+    """Improve laws by alternating maximisation: those returned leak no less than the given ones.
 
     `I(A; Y)` is the largest `H(A) + sum_{a,t} J(a,t) G(a,t)`, `G(a,t) = sum_y W[t,y] log psi(a|y)`, over laws
     psi(a|y). For a fixed psi the best J within the entropy bound is known but for the price s of the entropy:
@@ -63,7 +63,7 @@ def climb(
 
 
 def starts(adversary: Adversary, count: int, seed: int) -> FloatArray:
-    """(S, A, T) laws to start from: each letter on classes of its own, at random, mixed until allowed."""
+    """Draw (S, A, T) laws to start from: each letter on classes of its own, mixed until allowed."""
     random = np.random.default_rng(seed)
     used = np.isfinite(adversary.log_counts)
     shape = (count, *used.shape)
@@ -75,7 +75,7 @@ def starts(adversary: Adversary, count: int, seed: int) -> FloatArray:
 
 
 def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
-    """(S, M, A) the law of A given y."""
+    """Compute (S, M, A) the law of A given y."""
     outputs = joints @ adversary.rows
     totals = outputs.sum(axis=1, keepdims=True)
     shares = np.where(totals > 0, outputs / np.maximum(totals, SMALLEST_MASS), 1 / joints.shape[1])
@@ -83,7 +83,7 @@ def _posterior(adversary: Adversary, joints: FloatArray) -> FloatArray:
 
 
 def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
-    """(S,) the mutual information I(A; Y) of each of S laws (S, A, T), in nats, up to rounding of sums."""
+    """Compute (S,) the mutual information I(A; Y) of S laws (S, A, T), in nats, up to rounding of sums."""
     outputs = joints @ rows
     letters = outputs.sum(axis=2)
     inner = special.xlogy(outputs, outputs).sum(axis=(1, 2)) - special.xlogy(letters, letters).sum(axis=1)
@@ -94,7 +94,7 @@ def informations(joints: FloatArray, rows: FloatArray) -> FloatArray:
 def _best(
     log_counts: FloatArray, exponents: FloatArray, entropy: float, guess: FloatArray, reach: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The prices, as logarithms, at which the best laws meet the entropy, and those laws.
+    """Find the prices, as logarithms, at which the best laws meet the entropy, and those laws.
 
     The entropy rises with the price: regula falsi (Illinois), from around the last price, within some reach.
     """
@@ -104,7 +104,7 @@ def _best(
     away = exponents - peaks
 
     def laws(log_price: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The best laws at given prices, and how far their entropies are above the bound."""
+        """Build the best laws at given prices, and compute by how much their entropies exceed the bound."""
         price = np.exp(log_price)[:, None, None]
         scores = log_counts + away / price
         sums = log_sum(scores, axis=2)

@@ -13,7 +13,7 @@ from pmlopt.solvers.outcome import Clock
 
 
 def _start(program: RecordLeakage, warm_start: WarmStart, _: Clock) -> RecordStart:
-    """The laws by record that an earlier solve left, those that fit."""
+    """Return the laws by record that an earlier solve left, those that fit."""
     if warm_start is None or warm_start is False:
         return {}
     restart = restart_of(warm_start)

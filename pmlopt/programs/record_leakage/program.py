@@ -14,7 +14,7 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class RecordLeakage(Program[RecordCertificate]):
-    """The most that a mechanism tells of a record, over the priors of the dataset of enough entropy.
+    """The program of the most that a mechanism reveals of a record, over the priors of enough entropy.
 
     `problem` is a relaxation for the first kind of records (see `class_relaxation`): its optimum is at least
     what a record of that kind leaks. `solve` splits simplices of posteriors, or of class laws, until the

@@ -1,4 +1,4 @@
-"""What bounds a record's leakage, and the check of it in decimal arithmetic, from plain data."""
+"""The proof that bounds a record's leakage, and its check in decimal arithmetic from plain data."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class T given each letter."""
 
 
 def shape_of(part: Part, letters: int, rows: Sequence[int]) -> tuple[int, int, int]:
-    """P, D and R of a cell: how many simplices, corners of each, and entries of rho; rows is (T, M)."""
+    """Return P, D and R of a cell: its simplices, corners of each, and entries of rho; rows is (T, M)."""
     classes, outputs = rows
     if part == "posteriors":
         return outputs, letters, 0
@@ -53,7 +53,7 @@ def shape_of(part: Part, letters: int, rows: Sequence[int]) -> tuple[int, int, i
 
 @dataclass(frozen=True, eq=False)
 class CellTree:
-    """A tree of cells: each has P simplices of D corners, one for each part of the law J; see `Relaxation`.
+    """A tree of cells: each has P simplices of D corners, one for each part of the law J.
 
     Cell 0 has all laws: unit vectors as corners, or of laws of two outputs the least and the largest row that
     a letter meets. A cell is split at a point of an edge of one simplex, which
@@ -105,7 +105,7 @@ class KindProof:
 
 
 def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
-    """Whether a channel is that of its query and of this mechanism."""
+    """Return whether a channel is that of its query and of this mechanism."""
     try:
         again = record_channel(channel.query, mechanism)
     except InputError:
@@ -116,7 +116,7 @@ def belongs(channel: RecordChannel, mechanism: Mechanism) -> bool:
 def leaks_at_least(
     channel: RecordChannel, entropy: float, record: int, joint: FloatArray, value: float
 ) -> bool:
-    """Whether a law (A, T) of (X_i, T) has the entropy, up to what one float can say, and leaks the value."""
+    """Return whether a law (A, T) of (X_i, T) has the entropy, up to float rounding, and leaks the value."""
     if not (0 <= record < channel.query.records and math.isfinite(value) and np.isfinite(joint).all()):
         return False
     log_counts = channel.log_counts(record)
@@ -133,7 +133,7 @@ def leaks_at_least(
 def none_leaks_more(
     channel: RecordChannel, entropy: float, proofs: Sequence[KindProof], bound: float
 ) -> bool:
-    """Whether the proofs, one for each kind of records, show that no prior of the entropy leaks more."""
+    """Return whether the proofs of each kind of records show that no prior of the entropy leaks more."""
     if not {proof.record for proof in proofs} >= set(channel.query.kinds):
         return False
     with localcontext() as context:
@@ -143,7 +143,7 @@ def none_leaks_more(
 
 
 def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
-    """I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a phi(J_a W) - phi(J W)`."""
+    """Compute I(X_i; Y) where (X_i, T) has a law, given letter by letter: `sum_a phi(J_a W) - phi(J W)`."""
     width = len(rows)
     parts = [joint[at : at + width] for at in range(0, len(joint), width)]
     whole = [*map(total, zip(*parts, strict=True))]
@@ -151,7 +151,7 @@ def _leaked(joint: Sequence[Decimal], rows: Rows) -> Decimal:
 
 
 def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: float, rows: Rows) -> bool:
-    """Whether nothing can leak, or the bound near the uniform dataset or on each cell is no larger."""
+    """Return whether nothing can leak, or the bound near the uniform dataset or on each cell is no larger."""
     if not 0 <= kind.record < channel.query.records:
         return False
     log_counts = channel.log_counts(kind.record)
@@ -166,7 +166,7 @@ def _kind_holds(channel: RecordChannel, entropy: float, kind: KindProof, bound: 
 
 
 def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows) -> bool:
-    """Whether each choice of a class for each letter has a law of Y near all its rows.
+    """Return whether each choice of a class for each letter has a law of Y near all its rows.
 
     By joint convexity a record leaks at most the largest capacity of the channels that the choices make, and
     `C <= max_a D(W[t_a] || r)` for any law r.
@@ -184,7 +184,7 @@ def laws_hold(laws: FloatArray, log_counts: FloatArray, bound: float, rows: Rows
 
 
 def _divergence(row: list[Decimal], logs: list[Decimal | None]) -> Decimal:
-    """`D(W || r)` from the logarithms of r, None for those of 0."""
+    """Compute `D(W || r)` from the logarithms of r, None for those of 0."""
     if any(x and log is None for x, log in zip(row, logs, strict=True)):
         return Decimal("Infinity")
     return total(x * (x.ln() - (log or 0)) for x, log in zip(row, logs, strict=True) if x)
@@ -201,7 +201,7 @@ class _Corner:
 
 @dataclass(frozen=True)
 class _Cells:
-    """A tree of cells with what its bounds are about: log c (None for none), b, and the rows of sum one."""
+    """A tree of cells with the numbers of its bounds: log c (None for none), b, and the rows of sum one."""
 
     tree: CellTree
     counts: list[list[Decimal | None]]
@@ -210,12 +210,12 @@ class _Cells:
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """P, D and R: how many simplices, corners, and entries of rho there must be."""
+        """Return P, D and R: how many simplices, corners, and entries of rho there must be."""
         return shape_of(self.tree.of, len(self.counts), (len(self.rows), len(self.rows[0])))
 
     @property
     def well_formed(self) -> bool:
-        """Whether the arrays are of one length, finite, of the right shapes, with prices above 0."""
+        """Return whether the arrays are of one length, finite, of the right shapes, with prices above 0."""
         tree, count = self.tree, len(self.tree)
         lines = tree.simplex, tree.first, tree.second, tree.share, tree.part, tree.price
         return (
@@ -229,12 +229,12 @@ class _Cells:
         )
 
     def corner(self, exact: tuple[Fraction, ...]) -> _Corner:
-        """A corner from its coordinates."""
+        """Make a corner from its coordinates."""
         law = [Decimal(x.numerator) / x.denominator for x in exact]
         return _Corner(exact, law, phi(mixed(law, self.rows) if self.tree.of == "classes" else law))
 
     def first(self) -> tuple[tuple[_Corner, ...], ...]:
-        """The cell of all laws: unit vectors, or of two outputs the ends of the rows that a letter meets."""
+        """Build the cell of all laws: unit vectors, or for two outputs the extreme rows of each letter."""
         count, size, _ = self.shape
         units = tuple(self.corner(tuple(map(Fraction, row))) for row in np.eye(size, dtype=int).tolist())
         if self.tree.of != "laws" or size != 2:
@@ -248,7 +248,7 @@ class _Cells:
         return tuple(cell)
 
     def hold(self, largest: Decimal) -> bool:
-        """Whether the cells that are not split hold every law, each with a bound that is no larger."""
+        """Return whether the cells that are not split cover every law, each with a bound no larger."""
         tree, (count, size, _) = self.tree, self.shape
         waiting = [(0, self.first())]
         for _ in range(len(tree)):
@@ -274,7 +274,7 @@ class _Cells:
         return not waiting
 
     def bound(self, place: int, cell: tuple[tuple[_Corner, ...], ...]) -> Decimal:
-        """The bound of `Relaxation` on a cell, with mu raised, or lowered, to touch phi at a corner."""
+        """Compute the bound of the relaxation on a cell, with mu shifted to touch phi at a corner."""
         tree, price = self.tree, Decimal(float(self.tree.price[place]))
         slopes = []
         for slope, corners in zip(table_of(tree.majorant[place]), cell, strict=True):
@@ -296,7 +296,7 @@ class _Cells:
 
 
 def cells_hold(tree: CellTree, log_counts: FloatArray, entropy: float, bound: float, rows: Rows) -> bool:
-    """Whether a tree of cells holds every law of (X_i, T), and the bound on each cell is no larger.
+    """Return whether a tree of cells covers every law of (X_i, T), and the bound on each cell is no larger.
 
     The corners are followed as fractions: that the cells hold every law is exact. The bounds are computed in
     the decimals of the context.

@@ -1,1 +1,1 @@
-"""Pages that say what a result promises, for whoever has to decide on it or audit it."""
+"""Pages that state what a result promises, for readers who decide on it or audit it."""

@@ -1,4 +1,4 @@
-"""What a design is worth beside others: releasing nothing, randomized response, releasing everything."""
+"""The utility of a design compared with releasing nothing, randomized response and releasing everything."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ WIDTH = 1e-15
 
 @dataclass(frozen=True)
 class Baselines:
-    """What the utility is called, and its values.
+    """The utility of a design compared with releasing nothing, randomized response and releasing everything.
 
     Attributes:
         what: "expected gain", "expected loss", or the name of an information, with its unit.
@@ -41,13 +41,13 @@ class Baselines:
     everything: float
 
     def __str__(self) -> str:
-        """One line: the design, and both ends."""
+        """Return one line: the design, and both extremes."""
         ends = f"releasing nothing {self.nothing:.4g}, releasing everything {self.everything:.4g}"
         return f"{self.what}: this mechanism {self.design:.4g}, {ends}"
 
     @property
     def rows(self) -> list[tuple[str, float]]:
-        """The values by name, in the order in which they are told."""
+        """Return the values by name, in the order in which they are shown."""
         found = [("releasing nothing", self.nothing)]
         if self.response is not None:
             found.append(("randomized response at the same limits", self.response))
@@ -56,7 +56,7 @@ class Baselines:
 
 @dataclass(frozen=True)
 class Measured:
-    """What a design is measured by, and the mechanisms that it is compared with.
+    """The utility function of a design, and the mechanisms that it is compared with.
 
     Attributes:
         what: as of `Baselines`.
@@ -74,7 +74,7 @@ class Measured:
 
 
 def measured(certificate: DesignCertificate) -> Measured | None:
-    """What a design with a linear or a named sub-convex utility is measured by; None for others."""
+    """Make the utility measure of a design with a linear or named sub-convex utility; None for others."""
     prior, n = certificate.prior, certificate.prior.size
     if isinstance(certificate, LinearCertificate):
         table, maximised = certificate.table, certificate.maximised
@@ -101,7 +101,7 @@ def measured(certificate: DesignCertificate) -> Measured | None:
 
 
 def baselines(certificate: DesignCertificate) -> Baselines | None:
-    """The baselines of a design with a linear or a named sub-convex utility; None for others.
+    """Compute the baselines of a design with a linear or a named sub-convex utility; None for others.
 
     Examples:
         >>> from pmlopt import PML, ExpectedLoss, design, solve
@@ -125,7 +125,7 @@ def baselines(certificate: DesignCertificate) -> Baselines | None:
 
 
 def randomized_response(certificate: DesignCertificate) -> FloatArray | None:
-    """The best output of each letter, or with a probability a uniform one, at the limits of a design.
+    """Return the best output of each letter, replaced by a uniform one as rarely as the limits allow.
 
     The probability is the least one at which its requirement holds; None where none is below one, or the
     utility is none of those that are `measured`.

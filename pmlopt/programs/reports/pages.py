@@ -1,4 +1,4 @@
-"""What a report says of a result, and the page as HTML or as Markdown."""
+"""The content of a report on a result, and the page as HTML or as Markdown."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def warn_of_sample(certificate: Certificate) -> tuple[str, ...]:
 
 
 def warnings_of(prior: Prior, privacy: Requirement, outcomes: Sequence[OutcomeTells]) -> tuple[str, ...]:
-    """What is easily overlooked: a limit that binds nothing, outcomes that give letters away or exclude them.
+    """List what is easily overlooked: a limit without effect, outcomes that identify or exclude letters.
 
     Examples:
         >>> from pmlopt import PML
@@ -97,7 +97,7 @@ LONGEST_NAME = 20
 def bars_svg(
     title: str, rows: Sequence[tuple[str, float]], limit: float | None = None, mark: str = ""
 ) -> str:
-    """Horizontal bars with their numbers, and a line at a limit.
+    """Draw horizontal bars with their numbers as SVG, and a line at a limit.
 
     Args:
         title: what it shows, for readers that do not see it.
@@ -149,13 +149,13 @@ VERDICTS = {
 
 
 def style() -> str:
-    """The style sheet of pages, read where one is written: what is loaded for a design writes none."""
+    """Read the style sheet of pages, only when a page is written."""
     return Path(__file__).with_name("page.css").read_text("utf-8")
 
 
 @dataclass(frozen=True)
 class Section:
-    """A heading, sentences, and perhaps a picture or a table; texts are as they are, whoever they came from.
+    """A heading, sentences, and perhaps a picture or a table; texts are escaped when they are written.
 
     Attributes:
         title: of the heading; "" goes on under the one before.
@@ -174,12 +174,12 @@ class Section:
 
 
 def page(title: str, found: Iterable[Section], ending: str) -> bytes:
-    """Sections as a self-contained page: ".html", light and dark, for a phone too; or Markdown, ".md"."""
+    """Render sections as a self-contained page: HTML for ".html", light and dark, or Markdown for ".md"."""
     return (_html if ending == ".html" else _markdown)(title, found).encode()
 
 
 def sections(certificate: Certificate, verdict: Verdict, name: str) -> Iterator[Section]:
-    """The report of a certificate and its checked claims, in a file of that name, after the title."""
+    """Build the report of a certificate and its checked claims, for a file of that name."""
     design = certificate.kept if isinstance(certificate, ThresholdCertificate) else certificate
     privacy = design.privacy if isinstance(design, ListedCertificate) else None
     limits = {} if privacy is None else privacy.limits
@@ -260,7 +260,7 @@ def _html(title: str, found: Iterable[Section]) -> str:
 
 
 def _table(one: Section) -> str:
-    """A table of facts and their names, or with a head; verdicts have a colour."""
+    """Render a table of facts and their names, or one with a head; verdicts have a colour."""
     colours = {"holds": " class='yes'", "FAILS": " class='no'", "not checked": " class='no'"}
     rows = ["".join(f"<td{colours.get(cell, '')}>{_text(cell)}</td>" for cell in row) for row in one.rows]
     body = "".join(f"<tr>{row}</tr>" for row in rows)
@@ -287,12 +287,12 @@ def _markdown(title: str, found: Iterable[Section]) -> str:
 
 
 def _text(text: str) -> str:
-    """A text of somebody else's as HTML."""
+    """Escape untrusted text for HTML."""
     return html.escape(shown(text))
 
 
 def _escaped(text: str) -> str:
-    """A text in Markdown as it stands: labels and names come from whoever made the data."""
+    """Escape text for Markdown: labels and names are untrusted."""
     return "".join(f"\\{one}" if one in "\\`*_{}[]<>#|!~$" else one for one in shown(text))
 
 

@@ -24,7 +24,7 @@ _SLACK = 1e-12
 
 
 def most_information(keep: float, half: float) -> float:
-    """What no column of PML over an l1 ball of radius 2 half tells, `-log(keep + half)`; inf where unproved.
+    """Bound the information of a column of PML over an l1 ball of radius 2 half; inf where unproved.
 
     It is proved for `half <= keep` and `3 half + 2 keep <= 2`, keep being e^-epsilon; see Theorem 16 of the
     page of results.
@@ -41,7 +41,7 @@ def most_information(keep: float, half: float) -> float:
 
 
 def most_of_ball(families: Sequence[Family]) -> float:
-    """The same for the families of columns over a ball, but for plateaus; infinite for others."""
+    """Bound the information of the families of columns over a ball but for plateaus; infinite for others."""
     for family in families:
         if isinstance(family, Staircase) and family.slope < family.base < math.inf:
             box = Box(0.0, family.base)
@@ -53,7 +53,7 @@ def most_of_ball(families: Sequence[Family]) -> float:
 def plateau_bound(
     p: FloatArray, keep: float, half: float, rho: FloatArray, others: float, enough: float
 ) -> float:
-    """What no plateau is worth beyond its cost in mutual information, from what the other columns are worth.
+    """Bound the reduced value of every plateau in mutual information, from that of the other columns.
 
     A plateau is `c A + (1 - c) B` with A and B the columns that are constant on one of two nested sets, of
     masses `a < half < s < 1`, and zero elsewhere. B is a column of the ball, too, and with `tall = c / a`
@@ -107,7 +107,7 @@ def plateau_bound(
 
 
 class BallPricer(Pricer):
-    """Prices columns over an l1 ball around the prior: those without plateau, and what plateaus add.
+    """The pricing of columns over an l1 ball around the prior: those without plateau, and plateaus.
 
     Every extreme column is one of a box or of staircases, which have pricers of their own, or a plateau:
     those are gone through kind by kind where they can be, and else looked for among nested sets, and
@@ -130,11 +130,11 @@ class BallPricer(Pricer):
         self.plateaus = KindPricer.plateaus(self.p, self.keep, self.half) if information else None
 
     def seeds(self, count: int) -> Sequence[Batch]:
-        """Columns to start from."""
+        """Build columns to start from."""
         return self.exact.seeds(count // 2) or self.split.seeds(count)
 
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
-        """The best columns of both kinds; see `Pricer.price`."""
+        """Find the best columns of both kinds; see `ColumnPricer.price_columns`."""
         priced = self.exact.price(rho, most, enough, clock)
         if self.plateaus is not None:
             least = max(enough, priced.upper)
@@ -152,7 +152,7 @@ class BallPricer(Pricer):
         return Priced(best, upper, [*priced.columns, found])
 
     def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The larger of both bounds; see `Pricer.bound`."""
+        """Compute the larger of the bounds of both kinds of columns."""
         loose = self.told - float(rho.min())
         if loose <= enough:
             return loose

@@ -47,7 +47,7 @@ class ColumnCertificate(DesignCertificate):
         return rounding_of(sum(self.mechanism.matrix.shape), max(1.0, abs(space.everything)))
 
     def checks(self) -> tuple[Claim, ...]:
-        """Level, value and bound of a sub-convex utility, the extreme columns priced again."""
+        """Return the claims of level, value and bound, with the extreme columns priced again."""
         if self.utility not in informations():
             text = f"the utility {self.utility!r} is a function, which no file holds"
             claims = (Claim(name, None, FLOATS, text) for name in ("value", "bound"))

@@ -36,7 +36,7 @@ MAX_CORNERS, REWEIGHTINGS = 8, 3
 def fewest_outputs(
     lifts: FloatArray, worths: FloatArray, duals: FloatArray, weights: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """The columns and weights of an optimal mechanism with few outputs.
+    """Find the columns and weights of an optimal mechanism with few outputs.
 
     Every optimal mechanism over these columns uses only those of reduced cost zero. Of the mechanisms that
     are corners of that face some are looked at, at random costs that are raised for columns of small
@@ -59,7 +59,7 @@ def fewest_outputs(
 def _fewest(
     lifts: FloatArray, worths: FloatArray, duals: FloatArray, weights: FloatArray, peaks: FloatArray
 ) -> tuple[IntArray, FloatArray]:
-    """The same for columns whose largest entries, the peaks, were made 1; as places and weights."""
+    """Reduce the outputs for columns whose largest entries were scaled to 1; return indices and weights."""
     used = np.flatnonzero(weights > 1e-11)
     if len(used) > len(lifts):  # an interior point: take a vertex of what it uses
         used = used[np.flatnonzero(Master(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
@@ -80,7 +80,7 @@ def _fewest(
 
 
 def _polished(lifts: FloatArray, used: IntArray) -> tuple[IntArray, FloatArray]:
-    """Weights that meet the rows to rounding, and the columns that keep one."""
+    """Compute weights that meet the rows to rounding, and the columns that keep one."""
     if not len(used):
         raise ArithmeticError("no column has a weight")
     weights = np.asarray(np.linalg.lstsq(lifts[:, used], np.ones(len(lifts)), rcond=None)[0], dtype=float)
@@ -95,7 +95,7 @@ def _off(lifts: FloatArray, weights: FloatArray) -> float:
 
 
 def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
-    """The columns of a feasible mechanism with at most so many outputs, as few as found; None without."""
+    """Search for a feasible mechanism with at most so many outputs, and as few as possible; else None."""
     master, rng, best = Master(lifts, np.zeros(lifts.shape[1])), np.random.default_rng(0), None
     for _ in range(MAX_CORNERS):
         costs: FloatArray = np.asarray(rng.random(lifts.shape[1]))
@@ -203,7 +203,7 @@ class _Generation:
         self.relaxed: tuple[FloatArray, FloatArray] | None = None
 
     def run(self) -> str:
-        """Round after round; how it ended."""
+        """Run rounds until the gap is closed or a limit is reached; return how it ended."""
         if isinstance(self.pricer, CountPricer) and self._mix(self.pricer):
             return "gap reached"
         smoothing = 0.0
@@ -228,7 +228,7 @@ class _Generation:
                 return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
 
     def _mix(self, pricer: CountPricer) -> bool:
-        """Mix columns that lose least; whether their multipliers prove that nothing is better.
+        """Mix columns that lose least, and return whether their multipliers prove the mixture optimal.
 
         What they are worth beyond their cost is next to the same for all, so that their linear program asks
         for little more than weights that meet the rows.
@@ -257,7 +257,7 @@ class _Generation:
         return self.bound - self.value <= self.allowed
 
     def _price(self, smoothing: float) -> bool:
-        """Price at the master's multipliers, or between them and the best; whether columns came in."""
+        """Price at the master's multipliers, or between them and the best; return whether columns came in."""
         p = self.program.prior.pmf
         assert self.duals is not None
         rho = smoothing * self.multipliers + (1 - smoothing) * self.duals / p
@@ -271,7 +271,7 @@ class _Generation:
         return self._add(priced.columns, self.duals if smoothing else None)
 
     def _stages(self, pricer: KindPricer) -> None:
-        """Relaxed columns, at multipliers piecewise linear in the prior, and columns near to them."""
+        """Generate relaxed columns, at multipliers piecewise linear in the prior, and columns near them."""
         p, scale = self.program.prior.pmf, self.program.scale
         for knots in KNOTS:
             self._relax(pricer, _hats(p, knots), STAGE_ROUNDS, 10.0 ** -(3 + knots // 12) * scale, 0.0)
@@ -279,7 +279,7 @@ class _Generation:
         self._add(pricer.near(self.multipliers, POOL_COLUMNS, near, self.clock))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
-        """Lower the bound by relaxed columns, once; whether columns near to them are new to the master."""
+        """Lower the bound by relaxed columns, once; return whether columns near to them are new."""
         if self.relaxed is not None or not pricer.splits:
             return False
         every = np.eye(self.program.prior.size)
@@ -329,7 +329,7 @@ class _Generation:
         return grown
 
     def _add(self, batches: Iterable[Batch], duals: FloatArray | None = None) -> bool:
-        """Add the columns that the master does not have, those that improve it where multipliers are given.
+        """Add the columns that the master does not have; with multipliers, only those that improve it.
 
         Returns:
             Whether there were any.
@@ -348,6 +348,6 @@ class _Generation:
 
 
 def _hats(p: FloatArray, knots: int) -> FloatArray:
-    """(N, D) the functions that are 1 at one knot, 0 at the others, and linear in p between."""
+    """Build (N, D) the functions that are 1 at one knot, 0 at the others, and linear in p between."""
     at = np.unique(np.sort(p)[np.round(np.linspace(0, len(p) - 1, min(knots, len(p)))).astype(int)])
     return np.array([np.interp(p, at, one) for one in np.eye(len(at))]).T

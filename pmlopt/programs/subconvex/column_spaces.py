@@ -49,7 +49,7 @@ MOST_LISTED_COLUMNS = 3_000_000
 
 @dataclass(frozen=True, eq=False)
 class ColumnSpace:
-    """The columns of mean one that a requirement allows, with their worths under a sub-convex utility.
+    """The columns of mean one that a requirement allows, with their values under a sub-convex utility.
 
     Attributes:
         allowed: a few families, or those of a cone, or of ratio bounds.
@@ -62,7 +62,7 @@ class ColumnSpace:
 
     @cached_property
     def families(self) -> tuple[Family, ...]:
-        """Those of the columns; over an l1 ball around the prior of those without plateau; else none."""
+        """Return the families of the columns; over an l1 ball those without plateau; else none."""
         if isinstance(self.allowed, tuple):
             return self.allowed
         if isinstance(self.allowed, Cone) and isinstance(self.allowed.priors, L1Ball):
@@ -73,27 +73,27 @@ class ColumnSpace:
 
     @cached_property
     def count(self) -> int | None:
-        """The number of extreme columns, or of candidates, without listing them; None where unknown."""
+        """Return the number of extreme columns, or of candidates, without a list; None where unknown."""
         if isinstance(self.allowed, tuple):
             return count_vertices(self.prior.pmf, self.allowed)
         return self.allowed.count
 
     @property
     def limit(self) -> int:
-        """Extreme columns up to which they are listed."""
+        """Return the number of extreme columns up to which they are listed."""
         if self.count is None:
             return MOST_LISTED_UNCOUNTED
         return MOST_LISTED_COLUMNS if self.utility.vectorised else MOST_LISTED_COLUMNS // 10
 
     def listed(self, limit: int) -> Sequence[Batch] | None:
-        """All extreme columns but the constant, up to a limit; None past it."""
+        """List all extreme columns but the constant, up to a limit; None past it."""
         if isinstance(self.allowed, tuple):
             few = self.count is None or self.count <= limit
             return vertices(self.prior.pmf, self.allowed, limit) if few else None
         return None if self._all is None or len(self._all.listed[0]) > limit else self._all.listed
 
     def too_many(self) -> str:
-        """Why the columns are not listed, and what to do."""
+        """Explain why the columns are not listed, and what to do."""
         number = "too many" if self.count is None else f"{self.count:,}"
         if isinstance(self.allowed, Ratios):
             return (
@@ -111,7 +111,7 @@ class ColumnSpace:
         )
 
     def starts(self) -> list[Batch]:
-        """Columns to start from where they cannot all be declared."""
+        """Build columns to start from where they cannot all be declared."""
         if not isinstance(self.allowed, tuple):
             return []
         p, boxes = self.prior.pmf, [family for family in self.allowed if isinstance(family, Box)]
@@ -123,42 +123,42 @@ class ColumnSpace:
 
     @cached_property
     def kernel(self) -> Kernel | None:
-        """The utility as a sum over letters, where it is one."""
+        """Return the utility as a sum over letters, where it is one; else None."""
         return Kernel(self.prior.pmf, self.utility.phi) if isinstance(self.utility, FInformation) else None
 
     def worths(self, lifts: FloatArray) -> FloatArray:
-        """(K,) the utility of columns."""
+        """Compute (K,) the utility of columns."""
         return self.utility.worths(self.prior.pmf, lifts)
 
     @cached_property
     def constant(self) -> float:
-        """The utility of releasing nothing."""
+        """Return the utility of releasing nothing."""
         return float(self.worths(np.ones((self.prior.size, 1)))[0])
 
     @cached_property
     def released(self) -> FloatArray:
-        """(N,) what each letter tells if released: multipliers at which no column is worth its cost."""
+        """Return (N,) the information of each letter if released: multipliers at which no column gains."""
         return self.worths(np.diag(1 / self.prior.pmf))
 
     @cached_property
     def everything(self) -> float:
-        """The utility of releasing the secret, which no mechanism exceeds: `sum_x p[x] mu(e_x / p[x])`."""
+        """Return the utility of releasing the secret, which none exceeds: `sum_x p[x] mu(e_x / p[x])`."""
         return float(self.prior.pmf @ self.released)
 
     @cached_property
     def everything_bound(self) -> float:
-        """The same with what rounding may hide: the bound of the multipliers `released`."""
+        """Return the utility of releasing the secret, with an allowance for rounding, as a bound."""
         p = self.prior.pmf
         return self.everything + rounding_of(len(p), float(p @ np.abs(self.released)))
 
     @cached_property
     def told(self) -> float:
-        """What no column tells of mutual information over an l1 ball, where it is proved; else infinite."""
+        """Return the bound on mutual information over an l1 ball, where it is proved; else infinity."""
         return most_of_ball(self.families) if isinstance(self.utility, MutualInformation) else math.inf
 
     @cached_property
     def caps(self) -> FloatArray:
-        """(N,) what no entry of a column of mean one exceeds, by letter."""
+        """Return (N,) bounds on the entries of a column of mean one, by letter."""
         p, allowed, kernel = self.prior.pmf, self.allowed, self.kernel
         if isinstance(allowed, tuple) and kernel is not None:
             return np.asarray(np.max([kernel.caps(family) for family in allowed], axis=0))
@@ -168,7 +168,7 @@ class ColumnSpace:
 
     @cached_property
     def steepest(self) -> float:
-        """How fast the utility grows with the bounds on columns, roughly, per share of a bound.
+        """Estimate how fast the utility grows with the bounds on columns, per share of a bound.
 
         `sum_xy q[y] p[x] lam_y[x] phi'(lam_y[x]) <= sum_x p[x] phi'(cap[x])`, since each row sums to one,
         where phi' grows; near 0 the slope of t log t over a margin is about 10.
@@ -181,11 +181,11 @@ class ColumnSpace:
 
     @cached_property
     def largest(self) -> float:
-        """The largest worth of an extreme column, where they are listed; else 0."""
+        """Return the largest value of an extreme column, where they are listed; else 0."""
         return 0.0 if self._all is None else self._all.largest
 
     def rounding(self, multipliers: FloatArray) -> float:
-        """What rounding may take off a bound."""
+        """Bound what rounding may take off a bound."""
         p = self.prior.pmf
         if self.kernel is not None and isinstance(self.allowed, tuple):
             return self.kernel.rounding(multipliers, self.caps)
@@ -194,7 +194,7 @@ class ColumnSpace:
 
     @cached_property
     def blur(self) -> float:
-        """What rounding leaves of a bound at sensible multipliers."""
+        """Return the rounding of a bound at typical multipliers."""
         if self.kernel is not None and isinstance(self.allowed, tuple):
             return self.rounding(self.closed_bound[1])
         return rounding_of(self.prior.size, 8 * (1 + abs(self.everything if self.kernel else self.largest)))
@@ -203,7 +203,7 @@ class ColumnSpace:
 
     @cached_property
     def closed_bound(self) -> tuple[float, FloatArray]:
-        """A bound that needs no solving, and its multipliers; infinite where there is none."""
+        """Return a bound that needs no solving, and its multipliers; infinite where there is none."""
         kernel, p = self.kernel, self.prior.pmf
         free = np.zeros(len(p))
         if kernel is None or (self._search is None and not isinstance(self.allowed, tuple)):
@@ -222,7 +222,7 @@ class ColumnSpace:
         return min(((float(p @ rho) + self._rough(rho), rho) for rho in tried), key=lambda found: found[0])
 
     def _rough(self, multipliers: FloatArray) -> float:
-        """A bound on what columns are worth beyond their cost: relaxed, or from a short list of stairs."""
+        """Bound the reduced values of columns: relaxed, or from a short list of staircases."""
         kernel, bound = self.kernel, -math.inf
         assert kernel is not None
         stairs = any(isinstance(family, Staircase) and not family.constant for family in self.families)
@@ -236,7 +236,7 @@ class ColumnSpace:
     def bound(
         self, multipliers: FloatArray, enough: float, proved: float | None, clock: Clock = FOREVER
     ) -> tuple[float, str]:
-        """A bound on the utility of every mechanism, and what it rests on.
+        """Compute a bound on the utility of every mechanism, and return what it rests on.
 
         Args:
             multipliers: (N,) rho, any numbers.
@@ -259,7 +259,7 @@ class ColumnSpace:
         return base + pricer.bound(multipliers, enough - base - rounding, clock) + rounding, pricer.name
 
     def pricer(self) -> Pricer:
-        """The way of pricing columns that is exact and cheapest here, or a search.
+        """Choose the way of pricing columns that is exact and cheapest here, or a search.
 
         Raises:
             ProgramError: the utility needs the list, and it is too long.
@@ -277,7 +277,7 @@ class ColumnSpace:
 
     @cached_property
     def _ball(self) -> BallPricer | None:
-        """Pricing over an l1 ball around the prior, whose columns but for plateaus have their own pricer."""
+        """Return the pricing over an l1 ball around the prior; None where there is none."""
         if not self.families or not isinstance(self._search, SplitPricer):
             return None
         exact = replace(self, allowed=self.families).pricer()
@@ -285,7 +285,7 @@ class ColumnSpace:
 
     @cached_property
     def _all(self) -> VertexPricer[Any] | None:
-        """Pricing from the list of all extreme columns; None where they are too many."""
+        """Return the pricing from the list of all extreme columns; None where they are too many."""
         p, worths = self.prior.pmf, self.kernel or self.worths
         if isinstance(self.allowed, tuple):
             listed = self.listed(self.limit)
@@ -297,7 +297,7 @@ class ColumnSpace:
 
     @cached_property
     def _search(self) -> SplitPricer | KindPricer | None:
-        """Pricing over a set of priors without a list; of plateaus alone over an l1 ball around the prior."""
+        """Return the pricing over a set of priors without a list; None where it does not apply."""
         kernel, cone = self.kernel, self.allowed
         if kernel is None or not isinstance(cone, Cone) or self._all is not None:
             return None
@@ -307,14 +307,14 @@ class ColumnSpace:
 
     @cached_property
     def _least_mass(self) -> float | None:
-        """The mass that every letter has at least, where tangents price mutual information."""
+        """Return the minimum mass of every letter, where tangents price mutual information; else None."""
         if not isinstance(self.utility, MutualInformation) or not isinstance(self.allowed, Cone):
             return None
         return least_mass(self.allowed)
 
 
 def column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> ColumnSpace:
-    """The space of what the requirement allows; one letter has the constant column only."""
+    """Build the space of the allowed columns; one letter has the constant column only."""
     allowed = privacy.columns(prior)
     return ColumnSpace(prior, privacy, utility, (Box(1.0, 1.0),) if prior.size == 1 else allowed)
 
@@ -322,7 +322,7 @@ def column_space(prior: Prior, privacy: Requirement, utility: SubConvex) -> Colu
 def column_bound(
     prior: Prior, privacy: Requirement, utility: SubConvex, multipliers: FloatArray, enough: float = -np.inf
 ) -> float:
-    """An upper bound on a sub-convex utility of every mechanism that meets the requirement.
+    """Bound a sub-convex utility of every mechanism that meets the requirement from above.
 
     For every rho in R^N: `sum_y q[y] mu(lam_y) = <p, rho> + sum_y q[y] (mu(lam_y) - <p rho, lam_y>)`, and the
     last sum is at most the largest term over the extreme columns. rho may be anything, and what rounding

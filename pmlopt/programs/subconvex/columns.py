@@ -1,4 +1,4 @@
-"""Extreme columns of a design, many at once: as knapsacks or as they are, with what they are worth."""
+"""Extreme columns of a design in batches, and the interface of pricing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pmlopt.solvers.outcome import FOREVER, Clock
 
 @dataclass(frozen=True, eq=False)
 class Kernel:
-    """`mu(lam) = sum_x p[x] phi(lam[x])` with phi convex, under a prior.
+    """The utility `mu(lam) = sum_x p[x] phi(lam[x])` of columns, with phi convex, under a prior.
 
     Attributes:
         p: (N,) the prior.
@@ -28,34 +28,34 @@ class Kernel:
     phi: Callable[[FloatArray], FloatArray]
 
     def at(self, value: float) -> float:
-        """The value of phi at one number."""
+        """Evaluate phi at one number."""
         return float(self.phi(np.array([value]))[0])
 
     def worth(self, lifts: FloatArray) -> FloatArray:
-        """(K,) mu of the columns of an (N, K) matrix."""
+        """Compute (K,) mu of the columns of an (N, K) matrix."""
         return np.asarray(self.p @ self.phi(lifts))
 
     def worth_of(
         self, mass: FloatArray, room: FloatArray, low: FloatArray, step: FloatArray, extra: FloatArray
     ) -> FloatArray:
-        """(K,) mu of columns that are low + step on a mass, low + extra on a room, and low elsewhere."""
+        """Compute (K,) mu of columns: low + step on a mass, low + extra on a room, low elsewhere."""
         ends = mass * self.phi(low + step) + (1 - mass - room) * self.phi(low)
         return np.asarray(ends + room * self.phi(np.maximum(low + extra, 0.0)))
 
     def caps(self, family: Family) -> FloatArray:
-        """(N,) the largest entry that a column of mean one can have at each letter."""
+        """Compute (N,) the largest entry that a column of mean one can have at each letter."""
         if isinstance(family, Box):
             return np.minimum(family.high, family.low + (1 - family.low) / self.p)
         return np.minimum(family.base + family.slope, 1 / self.p)
 
     def chords(self, box: Box) -> FloatArray:
-        """(N,) the slopes of phi's chords from low to the cap of each letter; 0 where they are one point."""
+        """Compute (N,) the slopes of phi's chords from low to the cap of each letter; 0 at a single point."""
         width = self.caps(box) - box.low
         rise = self.phi(self.caps(box)) - self.at(box.low)
         return np.where(width > 0, rise / np.where(width > 0, width, 1.0), 0.0)
 
     def rounding(self, rho: FloatArray, caps: FloatArray) -> float:
-        """What rounding may take off a bound that sums N terms of these multipliers and of phi up to caps."""
+        """Bound what rounding may take off a sum of N terms of these multipliers and of phi up to caps."""
         size = float(np.abs(self.phi(caps) / np.maximum(caps, 1.0)).max()) + abs(self.at(0.0)) + 1.0
         terms = float(np.abs(rho).max()) + float(self.p @ np.abs(rho)) + size
         return rounding_of(len(self.p), terms)
@@ -67,7 +67,7 @@ LETTERS_PER_WORD = 16
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """K columns of one family.
+    """Several columns of one family, each by its set of high letters and the letter between.
 
     Attributes:
         family: what they are columns of.
@@ -80,7 +80,7 @@ class Columns:
     between: IntArray
 
     def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
-        """(N, K) the columns, of mean one under p, with room of that share to the requirement's bounds.
+        """Build (N, K) the columns, of mean one under p, with a relative margin to the requirement's bounds.
 
         Where the letter between has no room for what the others give up, all of them share it.
         """
@@ -97,13 +97,13 @@ class Columns:
         return np.asarray(lifts.T)
 
     def _shape(self, p: FloatArray) -> tuple[FloatArray, IntArray, FloatArray]:
-        """p(S); the letter between, 0 where there is none; its mass, 0 where there is none."""
+        """Compute the mass of each high set, the letter between, and its mass; 0 where there is none."""
         has = self.between >= 0
         letter = np.where(has, self.between, 0)
         return np.where(self.high, p, 0.0).sum(axis=1), letter, np.where(has, p[letter], 0.0)
 
     def distinct(self, p: FloatArray) -> Columns:
-        """The same columns without repetition: a letter between that is at an end belongs to that end."""
+        """Drop repeated columns: a letter between that is at an end belongs to that end."""
         mass, letter, room = self._shape(p)
         _, step, extra = self.family.fill(mass, room)
         has = self.between >= 0
@@ -125,19 +125,19 @@ class Columns:
 
 
 def joined(parts: Sequence[Columns]) -> Columns:
-    """Columns of one family in one batch."""
+    """Join columns of one family in one batch."""
     high = np.concatenate([part.high for part in parts])
     return Columns(parts[0].family, high, np.concatenate([part.between for part in parts]))
 
 
 def unit_columns(family: Family, p: FloatArray) -> Columns:
-    """For a box: the columns that are low but at one letter, where those are allowed; none for staircases."""
+    """Build a box's columns that are high at one letter, where those are allowed; none for staircases."""
     alone = np.flatnonzero(p >= family.capacity) if isinstance(family, Box) else np.empty(0, int)
     return Columns(family, np.zeros((len(alone), len(p)), bool), alone)
 
 
 def recognised(family: Box, lifts: FloatArray) -> Columns:
-    """The extreme columns of a box that (N, K) columns of mean one are, up to 1e-9; others are left out."""
+    """Find which (N, K) columns of mean one are extreme in a box, up to 1e-9; skip the others."""
     high = lifts >= family.high * (1 - 1e-9)
     between = ~high & (lifts > family.low + 1e-9 * family.high)
     extreme = between.sum(axis=0) <= 1
@@ -146,13 +146,13 @@ def recognised(family: Box, lifts: FloatArray) -> Columns:
 
 
 def largest(values: FloatArray, most: int) -> IntArray:
-    """The places of the largest values, in descending order."""
+    """Return the indices of the largest values, in descending order."""
     chosen = np.argpartition(-values, most - 1)[:most] if len(values) > most else np.arange(len(values))
     return np.asarray(chosen[np.argsort(-values[chosen], kind="stable")])
 
 
 def words(sets: BoolArray) -> NDArray[np.uint16]:
-    """(K, W) the sets, 16 letters to a word."""
+    """Encode sets as (K, W) words of 16 letters."""
     padded = np.zeros((len(sets), -(-sets.shape[1] // LETTERS_PER_WORD) * LETTERS_PER_WORD), bool)
     padded[:, : sets.shape[1]] = sets
     packed = np.packbits(padded, axis=1, bitorder="little")
@@ -160,13 +160,13 @@ def words(sets: BoolArray) -> NDArray[np.uint16]:
 
 
 def sets_of(packed: NDArray[np.uint16], size: int) -> BoolArray:
-    """(K, N) the sets of these words."""
+    """Decode (K, N) sets from words of 16 letters."""
     bits = np.unpackbits(packed.astype("<u2").view(np.uint8), axis=1, bitorder="little")
     return bits[:, :size].astype(bool)
 
 
 def sums_over(packed: NDArray[np.uint16], values: FloatArray) -> FloatArray:
-    """(K,) the sum of N numbers over each set, by one table for each word."""
+    """Compute (K,) the sum of N numbers over each set, by one table for each word."""
     total = np.zeros(len(packed))
     for word in range(packed.shape[1]):
         total += subset_sums(values[LETTERS_PER_WORD * word : LETTERS_PER_WORD * (word + 1)])[packed[:, word]]
@@ -179,7 +179,7 @@ RAISED_MARGINS = 64.0
 
 @dataclass(frozen=True, eq=False)
 class Explicit:
-    """K columns of mean one as they are.
+    """Several columns of mean one, stored entry by entry.
 
     Attributes:
         entries: (N, K).
@@ -192,7 +192,7 @@ class Explicit:
     margins: float = RAISED_MARGINS
 
     def lifts(self, p: FloatArray, share: float = 0.0) -> FloatArray:
-        """(N, K) the columns, of mean one under p; entries between are raised a little where `share` > 0.
+        """Return (N, K) the columns, of mean one under p; for `share` > 0 entries between are raised.
 
         Raising them only gives a requirement room: the largest entry stays, and so do the zeros.
         """
@@ -203,7 +203,7 @@ class Explicit:
         return np.asarray(raised / (p @ raised))
 
     def distinct(self, p: FloatArray) -> Explicit:
-        """The same columns without repetition, up to 1e-12."""
+        """Drop repeated columns, up to 1e-12."""
         _, first = np.unique(np.round(self.entries, 12) + 0.0, axis=1, return_index=True)
         return self[np.sort(first)]
 
@@ -222,7 +222,7 @@ B_co = TypeVar("B_co", bound=Batch, covariant=True)
 
 @dataclass(frozen=True, eq=False)
 class Priced(Generic[B_co]):
-    """What one round of pricing found.
+    """The result of one round of pricing: columns, the best value, and an upper bound.
 
     Attributes:
         best: the largest `mu(lam) - <p rho, lam>` among `columns`.
@@ -237,7 +237,7 @@ class Priced(Generic[B_co]):
 
 @dataclass(frozen=True, eq=False)
 class Relaxed:
-    """What one search of relaxed columns found.
+    """The result of one search of relaxed columns, with an upper bound.
 
     Attributes:
         upper: what no column is worth beyond its cost.
@@ -253,17 +253,17 @@ class Relaxed:
 
 
 class Pricer(ABC):
-    """One way of pricing."""
+    """The base of the ways of pricing columns."""
 
     name: ClassVar[str]
 
     def seeds(self, count: int) -> Sequence[Batch]:
-        """Columns to start from, of each family about so many; none where the first round finds the best."""
+        """Build columns to start from, about so many of each family; none where the first round suffices."""
         return ()
 
     @abstractmethod
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Batch]:
-        """Look for columns with the largest `mu(lam) - <p rho, lam>`.
+        """Search for columns with the largest `mu(lam) - <p rho, lam>`.
 
         Args:
             rho: (N,) the multipliers.
@@ -273,5 +273,5 @@ class Pricer(ABC):
         """
 
     def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """An upper bound on `mu(lam) - <p rho, lam>`; one of `enough` need not be lowered."""
+        """Bound `mu(lam) - <p rho, lam>` from above; a bound of `enough` need not be lowered."""
         return self.price(rho, 1, enough, clock).upper

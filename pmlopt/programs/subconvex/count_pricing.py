@@ -27,7 +27,7 @@ SETS_PER_CORE = 10
 def random_sets(
     counts: IntArray, letters: IntArray, total: int, wanted: int, rng: np.random.Generator
 ) -> BoolArray:
-    """(K, N) sets of some of the letters with a total count; fewer than are wanted where it is not met.
+    """Draw (K, N) sets of some of the letters with a total count; fewer where it is not met.
 
     Letters in a random order are taken until little is missing, and that is filled up from a core of other
     letters, whose subsets are met in the middle.
@@ -54,7 +54,7 @@ _USED = 1e-9
 def least_loss(
     kernel: Kernel, box: Box, counts: Sequence[int], count: int, rng: np.random.Generator
 ) -> tuple[Columns, FloatArray] | None:
-    """The kinds of columns that a mechanism needs where every total count is that of many sets.
+    """Return the kinds of columns of an optimal mixture where every total count is that of many sets.
 
     A set S at `high` holds a whole number of counts. Where the capacity R, in counts, is none, each column
     has a letter f between, of which a rest `r = R - c(S)` of its c[f] counts is high, so to speak, and it is
@@ -120,7 +120,7 @@ class _Kinds:
         self.loss = np.maximum(kernel.p[self.letter] * short, 0.0)
 
     def mixture(self, mean: float) -> tuple[FloatArray, FloatArray]:
-        """The (K,) weights of the best mixture, and the (N,) prices of a letter's way from low to high.
+        """Solve for the (K,) weights of the best mixture, and the (N,) prices of raising a letter.
 
         Args:
             mean: how far each letter goes from low to high, in the mean over the columns.
@@ -145,7 +145,7 @@ class _Kinds:
         return np.asarray(solved.x), np.where(np.abs(more - less) > _USED, more - less, 0.0) * scale
 
     def least(self, prices: FloatArray) -> float:
-        """What the best column loses when it pays the prices."""
+        """Compute what the best column loses when it pays the prices."""
         cheap = np.minimum(prices, 0.0)
         return float((self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum())
 
@@ -155,7 +155,7 @@ MOST_TABLE_ENTRIES = 100_000_000
 
 
 class CountPricer(Pricer):
-    """Prices exactly where the prior is whole counts with a modest total.
+    """The exact pricing for a prior of integer counts with a modest total.
 
     `K[t]`, the least cost of a set of total count t, is a knapsack table. A column with a letter f between
     needs the table of all other letters; these N tables come from halving the alphabet again and again, so
@@ -172,19 +172,19 @@ class CountPricer(Pricer):
 
     @staticmethod
     def affordable(families: Sequence[Family], counts: Sequence[int]) -> bool:
-        """Whether one round stays within the budget."""
+        """Return whether one round stays within the budget."""
         total = sum(counts) // math.gcd(*counts)
         size = max(family.capacity for family in families) * total
         return size * len(counts) * (1 + math.log2(len(counts))) <= MOST_TABLE_ENTRIES
 
     def least_loss(self, count: int) -> tuple[Columns, FloatArray] | None:
-        """Columns that lose least, and their multipliers, where all columns are of one box; else None."""
+        """Return columns that lose least, and their multipliers, where all are of one box; else None."""
         if len(self.families) > 1 or not isinstance(self.families[0], Box):
             return None
         return least_loss(self.kernel, self.families[0], self.counts, count, np.random.default_rng(0))
 
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
-        """The best column for each letter between; see `Pricer.price`."""
+        """Find the best column for each letter between; see `ColumnPricer.price_columns`."""
         costs = self.kernel.p * rho
         best, found = -math.inf, []
         for family in self.families:
@@ -234,7 +234,7 @@ class CountPricer(Pricer):
     def _without_each(
         self, letters: IntArray, costs: FloatArray, table: FloatArray
     ) -> Iterator[tuple[int, FloatArray]]:
-        """For each of the letters, the table of all letters but it, given that of all but these letters."""
+        """Iterate over the letters, each with the table of all letters but it, by divide and conquer."""
         if len(letters) == 1:
             yield int(letters[0]), table
             return
@@ -246,7 +246,7 @@ class CountPricer(Pricer):
             yield from self._without_each(kept, costs, extended)
 
     def _set(self, costs: FloatArray, total: int, without: int = -1) -> list[bool]:
-        """The cheapest set of a total count, by walking back through the tables."""
+        """Find the cheapest set of a total count, by walking back through the tables."""
         letters = [letter for letter in range(len(costs)) if letter != without]
         table, taken = _empty(total), []
         for letter in letters:
@@ -266,14 +266,14 @@ _COLUMNS_PER_ROUND = 15
 
 
 def _empty(limit: int) -> FloatArray:
-    """The table of no letters: only the total 0 can be had."""
+    """Make the table of no letters: only the total 0 is feasible."""
     table = np.full(limit + 1, np.inf)
     table[0] = 0.0
     return table
 
 
 def _with(table: FloatArray, count: int, cost: float) -> FloatArray:
-    """The table with one more letter."""
+    """Extend the table by one letter."""
     extended = table.copy()
     if count < len(table):
         np.minimum(extended[count:], table[: len(table) - count] + cost, out=extended[count:])

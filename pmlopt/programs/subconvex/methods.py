@@ -34,7 +34,7 @@ def certify_columns(
     proved: float | None = None,
     clock: Clock = FOREVER,
 ) -> ColumnCertificate:
-    """Repair a matrix whose columns are within the requirement, recompute its value, bound the optimum.
+    """Repair a matrix whose columns are allowed, recompute its value, and bound the optimum.
 
     Args:
         program: the design problem.
@@ -80,7 +80,7 @@ NEGLIGIBLE_GAP = 1e-10
 
 
 def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
-    """The first closed form whose utility equals the bound on all, but for rounding; None without one."""
+    """Find the first closed form whose utility equals the bound, but for rounding; None without one."""
     prior, n = program.prior, program.prior.size
     least = certificate.bound - max(NEGLIGIBLE_GAP * program.scale, program.rounding)
     trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
@@ -92,7 +92,7 @@ def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> Clos
 
 
 def by_formula(program: ColumnDesign, allowed: float, clock: Clock) -> ColumnCertificate | None:
-    """The certificate of a closed form that is proved optimal but for the gap allowed; None without one.
+    """Certify a closed form that is proved optimal but for the allowed gap; None without one.
 
     Its multipliers price its own columns at what they are worth, where a solver's price columns that were
     given room; that tells where the largest entries of columns are a million times the others.
@@ -117,7 +117,7 @@ Solver = Callable[[ColumnDesign, Options, bool], Outcome]
 def _certified(
     solve: Solver, given: ColumnDesign, options: Options, program: ColumnDesign
 ) -> Found[ColumnCertificate]:
-    """Solve the program with the columns to start from, and certify what the weights make of its columns."""
+    """Solve the program with the columns to start from, and certify the mechanism of the weights."""
     outcome = solve(program, options, program is not given)
     if outcome.found is None:
         raise MethodError(outcome.message)
@@ -140,7 +140,7 @@ def _certified(
 
 
 def _declared(name: str, program: ColumnDesign, options: Options, _: bool) -> Outcome:
-    """A solver for the linear program over the columns that are declared."""
+    """Solve the linear program over the declared columns by a solver."""
     if name == "highs":
         return _by_simplex(program, options)
     if name in highs.METHODS:
@@ -151,7 +151,7 @@ def _declared(name: str, program: ColumnDesign, options: Options, _: bool) -> Ou
 
 
 def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
-    """HiGHS on the columns as they are, which need not be compiled."""
+    """Solve by HiGHS on the columns directly, which need not be compiled."""
     begin = time.perf_counter()
     master = Master(program.lifts, program.worths, program.scale)
     compiled = time.perf_counter()
@@ -174,13 +174,13 @@ def _by_simplex(program: ColumnDesign, options: Options) -> Outcome:
 
 
 def _fewest(program: ColumnDesign, weights: FloatArray, duals: FloatArray) -> Point:
-    """The mechanism of optimal weights and multipliers; of ties between columns the fewest outputs."""
+    """Build the mechanism of optimal weights and multipliers, with the fewest outputs among ties."""
     lifts, kept = fewest_outputs(program.lifts, program.worths, duals, weights)
     return Point(lifts * kept, duals / program.prior.pmf)
 
 
 def _point(program: ColumnDesign) -> Point:
-    """The mechanism of the weights that a solver left in the variables."""
+    """Read the mechanism of the weights that a solver left in the variables."""
     weights, duals = np.asarray(program.variables["weights"].value), program.constraints["rows"].dual_value
     if not (np.isfinite(weights).all() and np.isfinite(0.0 if duals is None else duals).all()):
         raise MethodError("ended at a point that has numbers which are none")
@@ -190,7 +190,7 @@ def _point(program: ColumnDesign) -> Point:
 
 
 def _start(program: ColumnDesign, warm_start: WarmStart, _: Clock) -> ColumnDesign:
-    """The program with the columns of the mechanism that was given; itself without one."""
+    """Return the program with the columns of the mechanism that was given; unchanged without one."""
     if warm_start is None or warm_start is False:
         return program
     given = warm_start.matrix if isinstance(warm_start, Restart) else mechanism_of(warm_start)
@@ -205,7 +205,7 @@ def _start(program: ColumnDesign, warm_start: WarmStart, _: Clock) -> ColumnDesi
 def _certify(
     program: ColumnDesign, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[ColumnCertificate]:
-    """Repaired; the bound from the multipliers of the rows over the prior, or in closed form."""
+    """Repair a matrix, and bound the optimum by given multipliers or in closed form."""
     certificate = certify_columns(program, matrix, multipliers, 0.0)
     return certified(certificate, known_columns(program, certificate))
 
@@ -225,7 +225,7 @@ def _find_first(program: ColumnDesign) -> Found[ColumnCertificate]:
 def _over_all(
     name: str, reason: str = "asked for by name", automatic: bool = False
 ) -> Method[ColumnDesign, ColumnDesign, ColumnCertificate]:
-    """A solver for linear programs, where all extreme columns are declared."""
+    """Make the method of a solver for linear programs, where all extreme columns are declared."""
     return Method(
         name,
         reason,

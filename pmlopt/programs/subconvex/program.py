@@ -57,17 +57,17 @@ class ColumnDesign(Design[ColumnCertificate]):
 
     @property
     def mechanism(self) -> cp.Expression:
-        """(N, K) the columns times their weights."""
+        """Return (N, K) the columns times their weights."""
         weights = cp.reshape(self.variables["weights"], (1, len(self.worths)), order="C")
         return cp.multiply(self.lifts, np.ones((self.prior.size, 1)) @ weights)
 
     @cached_property
     def scale(self) -> float:
-        """The most that the choice of a mechanism can change the utility; the scale of a gap."""
+        """Return the most that the choice of a mechanism can change the utility; the scale of a gap."""
         return max(min(self.space.closed_bound[0], self.space.everything) - self.space.constant, 0.0)
 
     def with_every_column(self) -> ColumnDesign:
-        """The same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
+        """Return the same program with all extreme columns declared: [grosse2024extremal, Theorem 6].
 
         Raises:
             ProgramError: there are too many to list; the message says how many.
@@ -80,11 +80,11 @@ class ColumnDesign(Design[ColumnCertificate]):
         return _with_lifts(self, np.hstack(lifts), True)
 
     def with_columns(self, lifts: FloatArray) -> ColumnDesign:
-        """The same program with more columns of mean one."""
+        """Return the same program with more columns of mean one."""
         return _with_lifts(self, np.hstack([self.lifts, lifts]), self.complete)
 
     def with_mechanism(self, mechanism: MechanismLike) -> ColumnDesign:
-        """The same program with the columns of a mechanism: a warm start.
+        """Return the same program with the columns of a mechanism: a warm start.
 
         Raises:
             ProgramError: the mechanism does not meet the requirement.
@@ -109,7 +109,7 @@ class ColumnDesign(Design[ColumnCertificate]):
 
     @property
     def rounding(self) -> float:
-        """The gap that rounding and the margin of the columns may leave, a small part of the range."""
+        """Return the gap that rounding and the margin of the columns may leave, a small part of the range."""
         expected = 6 * (MARGIN * self.space.steepest + self.space.blur)
         return max(rounding_of(self.prior.size, 64.0), min(expected, 1e-6 * self.scale))
 

@@ -1,4 +1,4 @@
-"""Bounds on what columns of a family are worth beyond their cost: fractional knapsacks, and one mass."""
+"""Bounds on the reduced values of a family's columns: fractional knapsacks, and searches over one mass."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pmlopt.programs.subconvex.columns import Kernel
 
 
 def relaxed(kernel: Kernel, family: Family, rho: FloatArray) -> float:
-    """An upper bound on `mu(lam) - <p rho, lam>` over the columns of a family.
+    """Compute an upper bound on `mu(lam) - <p rho, lam>` over the columns of a family.
 
     For a box phi is replaced by its chords, which leaves a fractional knapsack. For staircases the cost of
     a set is replaced by that of the cheapest letters up to its mass, which leaves one variable.
@@ -24,7 +24,7 @@ def relaxed(kernel: Kernel, family: Family, rho: FloatArray) -> float:
 
 
 def closed_multipliers(kernel: Kernel, family: Family) -> FloatArray:
-    """Multipliers whose relaxed bound needs no solving: the chords of a box, zeros for staircases.
+    """Return multipliers whose relaxed bound needs no solving: a box's chords, zeros for staircases.
 
     For mutual information under PML the bound is `sum_x p[x] min(eps, -log p[x])`.
     """
@@ -32,7 +32,7 @@ def closed_multipliers(kernel: Kernel, family: Family) -> FloatArray:
 
 
 class Knapsack:
-    """The fractional knapsack of a box under multipliers: letters in the order of what their mass gains."""
+    """The fractional knapsack of a box under multipliers: letters in the order of their gain by mass."""
 
     def __init__(self, kernel: Kernel, box: Box, rho: FloatArray) -> None:
         p = kernel.p
@@ -44,7 +44,7 @@ class Knapsack:
         self._gained = np.concatenate([[0.0], np.cumsum(self.room * self.gain)])
 
     def fill(self, start: int, mass: FloatArray) -> FloatArray:
-        """(K,) the most that a mass can gain on the letters from `start` on; -inf where they are too few."""
+        """Compute (K,) the most that a mass can gain on the letters from `start` on; -inf for too few."""
         target = self._filled[start] + mass
         last = np.minimum(np.searchsorted(self._filled, target, side="right") - 1, len(self.gain) - 1)
         value = self._gained[last] - self._gained[start] + (target - self._filled[last]) * self.gain[last]
@@ -61,7 +61,7 @@ _WIDTH = 1e-12
 def staircases(
     kernel: Kernel, family: Staircase, rho: FloatArray, enough: float = -np.inf, edge: float | None = None
 ) -> tuple[float, float, float]:
-    """A bound on staircases, and the masses between which they may be worth more than `enough`.
+    """Bound staircases, and the masses between which they may be worth more than `enough`.
 
     Their cost is replaced by that of the cheapest letters up to a mass, or by its tangent of the slope
     `edge`. What is left depends on the mass s alone: `s phi(m + step) + (1 - s) phi(m) - m <p, rho> - step

@@ -31,7 +31,7 @@ _ROUNDING = 1e-13
 def columns_above(
     kernel: Kernel, box: Box, rho: FloatArray, threshold: float, most: int
 ) -> tuple[float, Columns] | None:
-    """The columns lam of a box with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
+    """Find the columns of a box with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
 
     The largest value comes first, -inf where there is none, and with it the columns of the largest values.
 
@@ -59,7 +59,7 @@ def columns_above(
 
 
 class _Letters:
-    """What each letter holds, gains and may lose.
+    """The room, the gain and the allowed loss of each letter.
 
     Attributes:
         room: (N,) the mass that a letter takes when it is high.
@@ -88,7 +88,7 @@ class _Letters:
         self.below, self.above = self._windows()
 
     def short(self, rest: FloatArray) -> FloatArray:
-        """(N,) what a letter between of this mass takes off U; concave in the mass."""
+        """Compute (N,) what a letter between of this mass takes off U; concave in the mass."""
         p, phi, low = self._kernel.p, self._kernel.phi, self._box.low
         bottom, slope = self._kernel.at(low), self._kernel.chords(self._box)
         loss = p * (bottom - phi(low + rest / p)) + slope * rest
@@ -110,11 +110,11 @@ class _Letters:
         return np.where(empty & ~every, -1.0, below), np.where(full & ~every, -1.0, above)
 
     def _reach(self, end: FloatArray, peak: FloatArray) -> FloatArray:
-        """(N,) from an end towards the peak: the first mass found that is past the budget."""
+        """Find (N,), from an end towards the peak, the first mass that is past the budget."""
         return bisected(lambda mass: self.short(mass) <= self.budget, end, peak)[1]
 
     def columns(self, sets: BoolArray, most: int) -> tuple[FloatArray, IntArray, IntArray]:
-        """(K,) values above the threshold, places of their sets, and letters between, perhaps of the set."""
+        """List (K,) values above the threshold, indices of their sets, and letters between."""
         mass = sets @ self.room
         profit = self._base + sets @ (self.room * self._gain)
         # letters that are the one between wherever they are more than low
@@ -147,7 +147,7 @@ class _Letters:
 def _within(
     room: FloatArray, lost: FloatArray, inside: BoolArray, budget: float, window: tuple[float, float]
 ) -> BoolArray | None:
-    """(K, N) the sets whose mass is in a window, with letters within the budget; None if there are too many.
+    """Find (K, N) the sets of a mass in a window, with letters within the budget; None for too many.
 
     Args:
         room: (N,) the mass of each letter.
@@ -163,7 +163,7 @@ def _within(
     free = free[np.argsort(-room[free], kind="stable")]
 
     def subsets(half: IntArray) -> tuple[FloatArray, FloatArray, IntArray] | None:
-        """The masses, what is taken off, and the codes of all subsets of some letters that may be of use."""
+        """List the masses, the losses and the codes of all subsets of some letters that may be of use."""
         mass, off, codes = np.zeros(1), np.zeros(1), np.zeros(1, int)
         for place, letter in enumerate(half):
             out, into = (lost[letter], 0.0) if inside[letter] else (0.0, lost[letter])
@@ -198,7 +198,7 @@ def _within(
 def staircases_above(
     kernel: Kernel, family: Staircase, rho: FloatArray, threshold: float, most: int, edge: float
 ) -> tuple[float, Columns] | None:
-    """The staircases with `mu(lam) - <p rho, lam>` above a threshold; None where it takes too long.
+    """Find the staircases with `mu(lam) - <p rho, lam>` above a threshold; None if it takes too long.
 
     A set costs what letters below the price `edge` cost, its mass times the edge, and what letters in the
     wrong place lose. Without the last part the worth depends on the mass alone: masses at which it is above
@@ -238,7 +238,7 @@ _SPREAD = 0.1
 
 
 def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) -> Columns | None:
-    """Columns that are high on a set whose mass is the capacity, or hardly more.
+    """Build columns that are high on a set whose mass is the capacity, or hardly more.
 
     A column that is low or high at every letter is worth all that the closed bound allows, and its set has
     the mass `box.capacity`. Here a random set is filled up from a core of 30 other letters: for each subset
@@ -275,7 +275,7 @@ def filled_up(
     rest: Callable[[Core, float], BoolArray],
     rng: np.random.Generator,
 ) -> BoolArray:
-    """(K, N) random sets of about a mass: letters in a random order, and the rest from a core of others.
+    """Build (K, N) random sets of about a mass: letters in a random order, completed from a core of others.
 
     Args:
         p: (N,) the masses of letters.
@@ -313,7 +313,7 @@ class Core:
         self.sums = [half[order] for half, order in zip(sums, self.orders, strict=True)]
 
     def coverings(self, limit: float, count: int) -> BoolArray:
-        """(K, N) at most `count` sets of a mass of hardly more than the limit, of each first half one."""
+        """List (K, N) at most `count` sets of hardly more mass than the limit, one for each first half."""
         one, other = self.sums
         place = np.searchsorted(other, limit - one)
         over = one + np.append(other, np.inf)[place] - limit
@@ -322,7 +322,7 @@ class Core:
         return self._sets(best, place[best])
 
     def of_mass(self, mass: float, rng: np.random.Generator) -> BoolArray:
-        """(K, N) one of the subsets with just this mass, each as likely; none where there is none."""
+        """Draw (K, N) one of the subsets with exactly this mass, each as likely; none where there is none."""
         one, other = self.sums
         end = np.searchsorted(other, mass - one, side="right")
         pairs = np.cumsum(end - np.searchsorted(other, mass - one))
@@ -333,7 +333,7 @@ class Core:
         return self._sets(np.array([first]), np.array([int(end[first] - (pairs[first] - place))]))
 
     def _sets(self, first: IntArray, second: IntArray) -> BoolArray:
-        """(K, N) the pairs of subsets at these places of either half."""
+        """Make (K, N) the pairs of subsets at these indices of either half."""
         high = np.zeros((len(first), self.size), bool)
         for half, order, places in zip(self.halves, self.orders, (first, second), strict=True):
             high[:, half] = (order[places][:, None] >> np.arange(len(half))) & 1 == 1
@@ -357,7 +357,7 @@ _NEARBY_ORDERS = 4
 
 
 class SearchPricer(Pricer):
-    """Prices by a heuristic first, and by meeting in the middle where that finds nothing.
+    """The pricing by a heuristic first, and by meeting in the middle where that finds nothing.
 
     All work is counted, so the same problem always ends the same way, unless time runs out.
     """
@@ -369,7 +369,7 @@ class SearchPricer(Pricer):
         self._rng = np.random.default_rng(0)
 
     def seeds(self, count: int) -> list[Columns]:
-        """Columns of little loss on random sets, `count` of each family: together they cover the letters."""
+        """Build columns of little loss on random sets that cover the letters, `count` of each family."""
         return [self._seeds(family, count) for family in self.families]
 
     def _seeds(self, family: Family, count: int) -> Columns:
@@ -381,7 +381,7 @@ class SearchPricer(Pricer):
         return joined([self._core(family, free, order, 1)[1] for order in orders])
 
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Columns]:
-        """The best columns of the core, or of all; see `Pricer.price`."""
+        """Find the best columns of the core, or of all; see `ColumnPricer.price_columns`."""
         best, upper, found = -np.inf, -np.inf, []
         for family in self.families:
             bound = relaxed(self.kernel, family, rho)
@@ -396,7 +396,7 @@ class SearchPricer(Pricer):
         return Priced(best, upper, found)
 
     def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """The relaxed bound, or that of all columns where it is too large; see `Pricer.bound`."""
+        """Compute the relaxed bound, or that of all columns where it is too large."""
         upper = -np.inf
         for family in self.families:
             bound = relaxed(self.kernel, family, rho)
@@ -411,7 +411,7 @@ class SearchPricer(Pricer):
     def _above(
         self, family: Family, rho: FloatArray, threshold: float, most: int
     ) -> tuple[float, Columns] | None:
-        """All columns of a family above a threshold; None where it takes too long."""
+        """Find all columns of a family above a threshold; None where it takes too long."""
         if isinstance(family, Box):
             return columns_above(self.kernel, family, rho, threshold, most)
         order = np.argsort(rho, kind="stable")
@@ -419,7 +419,7 @@ class SearchPricer(Pricer):
         return staircases_above(self.kernel, family, rho, threshold, most, edge)
 
     def _near(self, family: Family, rho: FloatArray, most: int) -> tuple[float, Columns]:
-        """The best columns of the cores in the order of the multipliers, and in orders near to it."""
+        """Find the best columns of the cores in the order of the multipliers, and in orders near to it."""
         gain = -rho
         if isinstance(family, Box):
             gain = gain + self.kernel.chords(family)
@@ -432,7 +432,7 @@ class SearchPricer(Pricer):
         return max(value for value, _ in parts), joined([columns for _, columns in parts])
 
     def _core(self, family: Family, rho: FloatArray, order: IntArray, most: int) -> tuple[float, Columns]:
-        """The best columns that hold the first letters of the order, any of the next, none of the last."""
+        """Find the best columns with the first letters of the order, any of the next, none of the last."""
         p = self.kernel.p
         fitting = order[p[order] <= family.capacity * (1 + 1e-13)]
         place = self._edge(family, rho, fitting)
@@ -452,7 +452,7 @@ class SearchPricer(Pricer):
         return float(value.max(initial=-np.inf)), Columns(family, high, letter)
 
     def _edge(self, family: Family, rho: FloatArray, order: IntArray) -> int:
-        """The place in the order at which the best column stops, roughly."""
+        """Find the approximate position in the order at which the best column stops."""
         mass = np.cumsum(self.kernel.p[order])
         if isinstance(family, Box):
             return int(np.searchsorted(mass, family.capacity))
@@ -471,7 +471,7 @@ class SearchPricer(Pricer):
         cost: FloatArray,
         most: int,
     ) -> tuple[FloatArray, IntArray, IntArray]:
-        """The best subsets of a core with a letter between: their values, subsets and letters."""
+        """Find the best subsets of a core with a letter between: their values, subsets and letters."""
         p, phi, rise = self.kernel.p, self.kernel.phi, box.high - box.low
         rest = 1 - box.low - rise * mass
         ends = self.kernel.at(box.low), self.kernel.at(box.high)
@@ -501,7 +501,7 @@ class SearchPricer(Pricer):
     def _steps(
         self, family: Staircase, rho: FloatArray, mass: FloatArray, cost: FloatArray, most: int
     ) -> tuple[FloatArray, IntArray]:
-        """The best staircases on subsets of a core: their values and subsets."""
+        """Find the best staircases on subsets of a core: their values and subsets."""
         inside = np.flatnonzero((mass > 0) & (mass < family.capacity * (1 - 1e-13)))
         values = _stair_values(self.kernel, family, rho, mass[inside], cost[inside])
         top = largest(values, most)

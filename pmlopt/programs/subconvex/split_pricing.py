@@ -30,7 +30,7 @@ COLUMNS_PER_BATCH = 50
 
 
 class NestedPricer:
-    """Looks for good columns on nested sets of letters; bounds all columns by chords of phi.
+    """The search of good columns on nested sets of letters; all columns are bounded by chords of phi.
 
     The columns are a heuristic: the first letters of an order in the inner set, the next in the outer, and
     then letter by letter what improves the best of them.
@@ -42,12 +42,12 @@ class NestedPricer:
         self._rng = np.random.default_rng(0)
 
     def seeds(self) -> list[Batch]:
-        """Columns on the nested sets of random orders: together they cover the letters."""
+        """Build columns on the nested sets of random orders: together they cover the letters."""
         n = len(self.kernel.p)
         return [self._explicit(*_joined([_prefixes(self._rng.permutation(n)) for _ in range(3)]))]
 
     def best(self, rho: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
-        """The best columns found, and what the best is worth beyond its cost."""
+        """Find the best columns, and the reduced value of the best."""
         spread = float(np.abs(rho - rho.mean()).mean())
         shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(rho)))
         shifts[0] = 0.0
@@ -57,14 +57,14 @@ class NestedPricer:
         return float(self._values(found, rho).max(initial=-np.inf)), found
 
     def near(self, column: FloatArray, rho: FloatArray, clock: Clock = FOREVER) -> Explicit:
-        """The best columns that are nested in the order of a column's entries, and on the way from there."""
+        """Find the best columns nested in the order of a column's entries, and by ascent from there."""
         nested = _prefixes(np.argsort(-column, kind="stable"))
         return self._climbed(*nested, rho, COLUMNS_PER_BATCH, clock)
 
     def _climbed(
         self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, clock: Clock
     ) -> Explicit:
-        """The best of these columns, and those on the way of the local search from the first of them."""
+        """Return the best of these columns, and those on the local search's path from the first of them."""
         parts: list[FloatArray] = []
         last = -np.inf
         for _ in range(MAX_LOCAL_STEPS):
@@ -109,7 +109,7 @@ class ChordBound:
         self._constant = float(p @ (ends - self.slopes * floors))
 
     def upper(self, rho: FloatArray) -> float:
-        """An upper bound on the reduced worth of every nested column, from chords."""
+        """Compute an upper bound on the reduced value of every nested column, from chords."""
         return self._constant + self._most((self.slopes - rho)[:, None])
 
     def _most(self, gains: FloatArray) -> float:
@@ -117,7 +117,7 @@ class ChordBound:
 
 
 def _prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
-    """The pairs of sets that are the first i letters of an order and the next j - i, for 0 <= i < j."""
+    """List the pairs of sets that are the first i letters of an order and the next j - i, for 0 <= i < j."""
     n = len(order)
     rank = np.empty(n, int)
     rank[order] = np.arange(n)
@@ -127,7 +127,7 @@ def _prefixes(order: IntArray) -> tuple[BoolArray, BoolArray]:
 
 
 def _neighbours(column: FloatArray) -> tuple[BoolArray, BoolArray]:
-    """The pairs of sets of a column, and those with one letter elsewhere, or two letters swapped."""
+    """List the pairs of sets of a column, and those with one letter elsewhere, or two letters swapped."""
     state = np.where(column >= column.max() * (1 - 1e-9), 2, np.where(column > 0, 1, 0))
     n = len(state)
     moved = np.repeat(state[None, :], 2 * n, axis=0)
@@ -147,7 +147,7 @@ def _joined(pairs: list[tuple[BoolArray, BoolArray]]) -> tuple[BoolArray, BoolAr
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Columns that are `top`, `mid` or 0 at each letter, or between at few, with rows that they keep.
+    """Columns that are `top`, `mid` or 0 at each letter, or between at few, with the rows that they keep.
 
     The columns lam of mean one have `0 <= sum_x row_k(lam[x]) + share_k mid - keep_k top` for each row k,
     where `row_k` is concave, piecewise linear, and `by_mid[k, o, x] mid + by_top[k, o, x] top` at value o.
@@ -168,7 +168,7 @@ class Split:
 
 
 def splits(cone: Cone) -> tuple[Split, ...]:
-    """The families that hold every extreme column of PML over a set of priors.
+    """Build the families that contain every extreme column of PML over a set of priors.
 
     With a lower probability `nu(A) = max(0, lower(A) - shift, 1 - upper(not A))` the least mean is the
     largest, over a threshold mid, of a sum over letters that is linear between 0, mid and top. Over an l1
@@ -200,7 +200,7 @@ def _split(
 
 
 class Relaxation:
-    """Bounds on `mu(lam) - <p rho, lam>` over the columns of a split with top and mid in a cell.
+    """Bounds on `mu(lam) - <p rho, lam>` over the columns of a split family with top and mid in a cell.
 
     For multipliers alpha of the mean and theta >= 0 of the rows, a column is worth at most
 
@@ -217,7 +217,7 @@ class Relaxation:
         self.dimension = 1 + len(split.keep)
 
     def evaluated(self, corners: FloatArray, dual: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The bound at each corner, what each value is worth to each letter there, and the values.
+        """Compute the bound at each corner, the gain of each value at each letter there, and the values.
 
         Returns:
             (B, C) bounds, (B, C, O, N) worths and (B, C, O) values.
@@ -237,7 +237,7 @@ class Relaxation:
     def slopes(
         self, corners: FloatArray, worths: FloatArray, points: FloatArray, at: NDArray[np.intp]
     ) -> FloatArray:
-        """(B, 1 + K) the slopes of the bound at one corner of each cell, in the multipliers."""
+        """Compute (B, 1 + K) the slopes of the bound at one corner of each cell, in the multipliers."""
         split, rows = self.split, np.arange(len(at))
         top, mid = corners[rows, at, 0], corners[rows, at, 1]
         chosen = worths[rows, at].argmax(axis=1)
@@ -251,7 +251,7 @@ class Relaxation:
     def bounds(
         self, cells: FloatArray, dual: FloatArray, radius: FloatArray, steps: int, enough: float
     ) -> tuple[FloatArray, FloatArray]:
-        """(B,) bounds on (B, 4) cells, and the (B, 1 + K) multipliers that prove them.
+        """Minimize (B,) bounds on (B, 4) cells over the (B, 1 + K) multipliers that prove them.
 
         A cell has the ends of top, then those of mid over top; multipliers are sought `radius` around `dual`.
         """
@@ -286,7 +286,7 @@ class Relaxation:
 
 
 def _corners(cells: FloatArray) -> FloatArray:
-    """(B, 4, 2) the corners of cells, as top and mid."""
+    """List (B, 4, 2) the corners of cells, as top and mid."""
     ends = [(0, 2), (1, 2), (0, 3), (1, 3)]
     return np.stack([np.stack([cells[:, t], cells[:, t] * cells[:, s]], axis=1) for t, s in ends], axis=1)
 
@@ -294,7 +294,7 @@ def _corners(cells: FloatArray) -> FloatArray:
 def _cut(
     centre: FloatArray, shape: FloatArray, slope: FloatArray, depth: FloatArray
 ) -> tuple[tuple[FloatArray, FloatArray], BoolArray]:
-    """One step of the ellipsoid method with deep cuts, and whether to go on."""
+    """Take one step of the ellipsoid method with deep cuts, and return whether to go on."""
     n = centre.shape[1]
     along = np.einsum("bij,bj->bi", shape, slope)
     length = np.sqrt(np.maximum(np.einsum("bi,bi->b", along, slope), 0.0))
@@ -341,7 +341,7 @@ GUESSES = 1
 
 
 class SplitPricer(Pricer):
-    """Prices by columns on nested sets of letters; bounds by relaxed columns of each family."""
+    """The pricing by columns on nested sets of letters, bounded by relaxed columns of each family."""
 
     name: ClassVar[str] = "split"
 
@@ -351,21 +351,21 @@ class SplitPricer(Pricer):
         self._largest = float(self.nested.chords.caps.max())
 
     def seeds(self, count: int) -> list[Batch]:
-        """Columns to start from, however many are wanted."""
+        """Build columns to start from, however many are wanted."""
         return self.nested.seeds()
 
     def rough(self, rho: FloatArray) -> float:
-        """A bound that only says how large a gap is."""
+        """Compute a bound that only shows how large a gap is."""
         return self.bound(rho, -np.inf, digits=ROUGH_DIGITS)
 
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
-        """The best columns found, and a bound where they are no better than `enough`; see `Pricer.price`."""
+        """Find the best columns, and a bound where they are no better than `enough`."""
         best, found = self.nested.best(rho, most, clock)
         upper = np.inf if best > enough else self.bound(rho, enough, clock)
         return Priced(best, max(best, upper), [found])
 
     def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS) -> float:
-        """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
+        """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
         loose = self.nested.chords.upper(rho)
         if loose <= enough or not self.splits:
             return loose
@@ -373,7 +373,7 @@ class SplitPricer(Pricer):
         return min(loose, max(family.search(enough, digits, clock) for family in cells))
 
     def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
-        """The bound with the relaxed columns that are near to it, and columns near to those."""
+        """Compute the bound with the relaxed columns that are near to it, and columns near to those."""
         upper, lifts, worths, guesses = -np.inf, [], [], []
         for split in self.splits:
             cells = _Cells(self.kernel, split, rho, self._largest)
@@ -394,7 +394,7 @@ class SplitPricer(Pricer):
         return Relaxed(min(upper, loose) if self.splits else loose, stacked, np.array(worths), guesses)
 
     def _allowed(self, lifts: FloatArray) -> Explicit:
-        """Relaxed columns as columns: the rows are concave, so they lack no more than solvers leave."""
+        """Mix relaxed columns with the constant until they are allowed, which takes little."""
         cone = self.nested.cone
         least = cone.priors.least_mean(lifts)
         lacks = np.maximum(cone.keep * lifts.max(axis=0) * (1 + MARGIN) - least, 0.0)
@@ -417,7 +417,7 @@ class _Cells:
         self._points: list[tuple[float, float, float]] = []
 
     def search(self, enough: float, digits: float = 0.0, clock: Clock = FOREVER) -> float:
-        """The largest bound, once it is within `digits` of what a point reaches, or enough."""
+        """Refine until the largest bound is within `digits` of what a point attains, or enough; return it."""
         relaxation, cells = self._relaxation, self._cells
         radius = np.full(len(cells), self._radius)
         start = np.zeros((len(cells), relaxation.dimension))
@@ -445,7 +445,7 @@ class _Cells:
             looked += len(parts)
 
     def _reached(self, cells: FloatArray, dual: FloatArray, radius: FloatArray) -> float:
-        """What relaxed columns reach at the middles of cells, roughly."""
+        """Compute approximately what relaxed columns attain at the middles of cells."""
         middles = cells[:, [0, 0, 2, 2]] / 2 + cells[:, [1, 1, 3, 3]] / 2
         values, _ = self._relaxation.bounds(middles, dual, radius, FIRST_STEPS, -np.inf)
         pairs = zip(values.tolist(), middles.tolist(), strict=True)
@@ -453,7 +453,7 @@ class _Cells:
         return float(values.max())
 
     def peaks(self, most: int) -> list[tuple[float, float]]:
-        """Points at which the bound is largest, some way apart."""
+        """List points at which the bound is largest, some distance apart."""
         found: list[tuple[float, float]] = []
         for _, top, mid in sorted(self._points, reverse=True):
             if all(abs(top - t) + abs(mid - m) > 1e-3 for t, m in found):
@@ -464,7 +464,7 @@ class _Cells:
 
 
 def _halved(cells: FloatArray) -> FloatArray:
-    """Both halves of each cell, across its longer side."""
+    """Divide each cell into halves across its longer side."""
     across = cells[:, 3] - cells[:, 2] > np.log(cells[:, 1] / cells[:, 0])
     first, second = cells.copy(), cells.copy()
     rows, side = np.arange(len(cells)), np.where(across, 2, 0)
@@ -476,7 +476,7 @@ def _halved(cells: FloatArray) -> FloatArray:
 def relaxed_column(
     kernel: Kernel, split: Split, rho: FloatArray, top: float, mid: float
 ) -> tuple[FloatArray, float] | None:
-    """(N,) the best relaxed column with these values, and its worth: a linear program in the shares."""
+    """Solve for (N,) the best relaxed column with these values, and its value, as a linear program."""
     points, p = np.array([(0.0, mid, top)[value] for value in split.values]), kernel.p
     count, n = len(points), len(p)
     gains = kernel.phi(points)[:, None] * p - points[:, None] * (p * rho)

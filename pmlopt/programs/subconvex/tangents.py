@@ -48,7 +48,7 @@ _LEAST_BUDGET = 1e-14
 
 
 def least_mass(cone: Cone) -> float | None:
-    """The mass that every letter has at least, where that is all that the set of priors asks for."""
+    """Return the minimum mass of every letter, where the set of priors has no other constraint; else None."""
     if not cone.additive:
         return None
     nu = cone.priors.floats  # type: ignore[attr-defined]
@@ -57,7 +57,7 @@ def least_mass(cone: Cone) -> float | None:
 
 @dataclass(frozen=True, eq=False)
 class Kinds(ABC):
-    """Kinds of columns v that grow with a set S of some letters, from what they are without it.
+    """Kinds of columns v that grow with a set S of some letters.
 
     With `D = <p, v>`, a column of mean one is v / D, and `mu(v / D) D` is concave in the mass P = p(S).
 
@@ -72,38 +72,38 @@ class Kinds(ABC):
     count: IntArray | None
 
     def known(self, enough: float) -> FloatArray:
-        """(K,) what no column is worth beyond its cost and `enough`, times D, as far as that is known."""
+        """Return (K,) known bounds on the reduced values of columns, times D."""
         return np.full(len(self), np.inf)
 
     @abstractmethod
     def __getitem__(self, chosen: IntArray) -> Self:
-        """Some of the kinds."""
+        """Select some of the kinds."""
 
     @abstractmethod
     def mean(self, mass: FloatArray) -> FloatArray:
-        """(K, ...) D at the masses of S."""
+        """Compute (K, ...) the mean D at the masses of S."""
 
     @abstractmethod
     def worth(self, mass: FloatArray) -> FloatArray:
-        """(K, ...) `mu(v / D) D` at the masses of S."""
+        """Compute (K, ...) `mu(v / D) D` at the masses of S."""
 
     @abstractmethod
     def slope(self, mass: FloatArray) -> FloatArray:
-        """(K, ...) its derivative there."""
+        """Compute (K, ...) the derivative of the value at the masses of S."""
 
     @abstractmethod
     def costs(self, prices: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """(K,) what v costs without its set at a price for each letter, and (K, N) what each letter adds."""
+        """Compute (K,) the cost of v without its set at given prices, and (K, N) what each letter adds."""
 
     @abstractmethod
     def columns(self, sets: FloatArray) -> FloatArray:
-        """(N, K) columns of mean one, one of each kind, from (K, N) shares of letters in the sets."""
+        """Build (N, K) columns of mean one, one of each kind, from (K, N) shares of letters in the sets."""
 
     def __len__(self) -> int:
         return len(self.free)
 
     def best(self, gains: FloatArray) -> BoolArray:
-        """(K, N) the sets of the largest gains, from (K, N)."""
+        """Find (K, N) the sets of the largest gains, from (K, N) gains."""
         if self.count is None:
             return np.asarray(self.free & (gains > 0))
         order = np.argsort(np.where(self.free, -gains, np.inf), axis=1)
@@ -113,7 +113,7 @@ class Kinds(ABC):
 
     @cached_property
     def ends(self) -> tuple[FloatArray, FloatArray]:
-        """(K,) the least and the largest mass of the sets."""
+        """Return (K,) the least and the largest mass of the sets."""
         masses = np.broadcast_to(self.p, self.free.shape)
         least, most = ((self.best(sign * masses) * self.p).sum(axis=1) for sign in (-1, 1))
         return least, most
@@ -121,7 +121,7 @@ class Kinds(ABC):
 
 @dataclass(frozen=True, eq=False)
 class LeastMasses(Kinds):
-    """1 on a set S of some letters, `share` at one letter f, and `low` elsewhere.
+    """Columns with 1 on a set S of some letters, `share` at one letter f, and `low` elsewhere.
 
     Attributes:
         low: (K,) r.
@@ -135,7 +135,7 @@ class LeastMasses(Kinds):
 
     @classmethod
     def over(cls, p: FloatArray, mass: float, keep: float) -> LeastMasses:
-        """Those that hold every extreme column of PML over the priors with a mass on every letter.
+        """Build the kinds that contain every extreme column of PML over priors of a minimum mass.
 
         k letters leave `r = (keep - k mass) / (1 - k mass)` for all others, or the rest to one of them.
         """
@@ -179,7 +179,7 @@ class LeastMasses(Kinds):
 
 @dataclass(frozen=True, eq=False)
 class Plateaus(Kinds):
-    """`s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere: plateaus over an l1 ball.
+    """Plateaus over an l1 ball: `s >= 1` on a set A lighter than `half`, 1 on a set S and 0 elsewhere.
 
     The radius 2 half leaves `s = (p(A) + P - half) / keep`, and the worth is concave in P where
     `half <= 2 keep`: its second derivative is `a / (keep^2 s) - (1 + a / keep)^2 / D` with a = p(A) and
@@ -205,7 +205,7 @@ class Plateaus(Kinds):
 
     @classmethod
     def over(cls, p: FloatArray, keep: float, half: float) -> Plateaus | None:
-        """All of them, one for each A; None where they are not concave or too many."""
+        """Build all plateaus, one for each A; None where they are not concave or too many."""
         if half > 2 * keep:
             return None
         order = np.flatnonzero(p < half)
@@ -226,7 +226,7 @@ class Plateaus(Kinds):
         return replace(self, **every)
 
     def narrowed(self, rho: FloatArray, others: float, enough: float, slack: float) -> Plateaus:
-        """Those that may be worth more than they cost, between the masses where they may.
+        """Keep the plateaus of possibly positive reduced value, between the masses where it may be positive.
 
         The column that is constant on the union U of A and S is one of the ball, too, with
         `mu(1_U / p(U)) = -log p(U)`. If it is worth at most `others` beyond its cost, the cost of U is known
@@ -295,7 +295,7 @@ class Plateaus(Kinds):
 
 
 def _crossing(low: FloatArray, high: FloatArray, falling: Callable[[FloatArray], FloatArray]) -> FloatArray:
-    """(K,) where functions that fall below zero do, or the end at which they are next to it."""
+    """Find (K,) where decreasing functions fall below zero, or the end at which they are next to it."""
     return np.asarray(np.mean(bisected(lambda at: falling(at) > 0, low, high, BISECTIONS), axis=0))
 
 
@@ -304,7 +304,7 @@ def _entropy(values: FloatArray) -> FloatArray:
 
 
 class KindPricer(Pricer):
-    """Prices mutual information over kinds of columns.
+    """The pricing of mutual information over kinds of columns, by tangents.
 
     For each kind of columns the worth over the set's mass is concave, so that a tangent and the letters of
     the largest gains bound it; the best tangents of all kinds are found by one bisection. Where that is not
@@ -326,7 +326,7 @@ class KindPricer(Pricer):
 
     @classmethod
     def least_mass(cls, p: FloatArray, mass: float, keep: float) -> KindPricer:
-        """PML over all priors with at least the mass m, in [0, 1/N], on every letter.
+        """Build the pricer of PML over all priors with at least the mass m, in [0, 1/N], on every letter.
 
         Raising r by a share of 1 - r gives (1 - keep) times as much room; a letter in part gives less.
         """
@@ -335,22 +335,22 @@ class KindPricer(Pricer):
 
     @classmethod
     def plateaus(cls, p: FloatArray, keep: float, half: float) -> KindPricer | None:
-        """The plateaus over an l1 ball of radius 2 half; None where they are too many or not concave."""
+        """Build the pricer of plateaus over an l1 ball of radius 2 half; None if too many or not concave."""
         kinds = Plateaus.over(p, keep, half)
         return None if kinds is None else cls(kinds, keep, RAISED_MARGINS, 1 + half / keep**2)
 
     def narrowed(self, rho: FloatArray, enough: float, others: float) -> KindPricer:
-        """The plateaus that may be worth more than `enough`, where no other column is worth over `others`."""
+        """Keep the plateaus that may exceed `enough`, where no other column is worth over `others`."""
         assert isinstance(self.kinds, Plateaus)
         kinds = self.kinds.narrowed(rho, others, enough, self._rounding(rho))
         return KindPricer(kinds, self.keep, self.margins, self.roundings)
 
     def rough(self, rho: FloatArray) -> float:
-        """The bound from tangents alone."""
+        """Compute the bound from tangents only."""
         return self.relaxed(rho, 0.0, 0.0).upper
 
     def relaxed(self, rho: FloatArray, enough: float, digits: float, clock: Clock = FOREVER) -> Relaxed:
-        """The bound from tangents alone, with the relaxed columns that are near to it."""
+        """Compute the bound from tangents only, with the relaxed columns that are near to it."""
         values, sets, shares, _ = self._relaxed(rho, 0.0)
         least, most = (self.kinds.mean(end) for end in self.kinds.ends)
         worths = values / np.where(values > 0, least, most)
@@ -362,7 +362,7 @@ class KindPricer(Pricer):
         return Relaxed(upper, self.kinds.columns(shares), told, [guesses])
 
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
-        """The best columns worth more than `enough`, and a bound; see `Pricer.price`."""
+        """Find the best columns worth more than `enough`, and a bound; see `ColumnPricer.price_columns`."""
         loose = self.relaxed(rho, enough, 0.0).upper
         if enough > -math.inf:
             if loose <= enough:
@@ -378,7 +378,7 @@ class KindPricer(Pricer):
     def _above(
         self, rho: FloatArray, most: int, enough: float, steps: Sequence[int], clock: Clock
     ) -> Priced[Explicit]:
-        """The columns worth more than `enough`, with more nodes for the kinds that are left while none is."""
+        """Find the columns worth more than `enough`, with more nodes for kinds that have none yet."""
         rounding = self._rounding(rho)
         enough -= rounding
         costs = self.p * (rho + enough)
@@ -404,22 +404,22 @@ class KindPricer(Pricer):
         return Priced(best + enough if best else -math.inf, upper + enough + rounding, [columns])
 
     def _rounding(self, rho: FloatArray) -> float:
-        """What rounding may take off a bound: the terms of `mu(v / D) D` and of the cost are of D's size."""
+        """Bound what rounding may take off a bound: the terms of value and cost are of D's size."""
         size = float(np.abs(rho).max()) + 4 - 2 * math.log(self.keep)
         return rounding_of(len(self.p), self.roundings * size)
 
     def near(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Sequence[Explicit]:
-        """Many columns worth more than `enough`, some of every kind."""
+        """List many columns worth more than `enough`, some of every kind."""
         return self._above(rho, most, enough, NODES[1:2], clock).columns
 
     def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER) -> float:
-        """An upper bound on every column's `mu(lam) - <p rho, lam>`; see `Pricer.bound`."""
+        """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
         return self.price(rho, sys.maxsize, enough, clock).upper
 
     def _relaxed(
         self, rho: FloatArray, enough: float
     ) -> tuple[FloatArray, BoolArray, FloatArray, FloatArray]:
-        """(K,) bounds on `mu(v / D) D` less the cost of v and `enough` D, by kind, and where they touch.
+        """Compute (K,) bounds on `mu(v / D) D` less the cost of v, by kind, and where they are attained.
 
         Returns:
             The bounds, (K, N) the sets next to them, (K, N) the shares of letters in the relaxed set, and
@@ -458,7 +458,7 @@ class KindPricer(Pricer):
 
 
 class _Sets:
-    """All sets of one kind that are worth more than they cost, letter by letter.
+    """The search of all sets of one kind that are worth more than they cost, letter by letter.
 
     Attributes:
         values: (K,) what columns are worth beyond their cost, the best first.
@@ -482,7 +482,7 @@ class _Sets:
         self._slopes = kind.slope(self._touching) + extra * (1 + TANGENTS)
 
     def run(self, nodes: int) -> None:
-        """Go through the letters, with the best so many partial sets; evaluate what is left."""
+        """Extend the best partial sets letter by letter, at most so many, and evaluate complete ones."""
         kind, p = self.kind, self.p
         count = None if kind.count is None else int(kind.count[0])
         gains = self._slopes[:, None] * p - self._each

@@ -31,7 +31,7 @@ _FEASIBILITY_SLACK = 1e-13
 
 
 def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
-    """The number of extreme columns, without listing them; None past 40 letters.
+    """Count the extreme columns, without listing them; None past 40 letters.
 
     For a box it is the sum of N - 2 |S| over the sets S with p(S) within the capacity, since each extreme
     column is a set within it and a letter that does not fit any more. The sets are counted from two
@@ -63,7 +63,7 @@ def _count(p: FloatArray, family: Family) -> int:
 
 
 def vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[Columns] | None:
-    """Every extreme column, each once, by family; None where there are more than `limit`.
+    """List every extreme column, each once, by family; None where there are more than `limit`.
 
     Examples:
         >>> [columns] = vertices(np.full(4, 0.25), [Box(0.0, 2.0)], 100)
@@ -84,7 +84,7 @@ def vertices(p: FloatArray, families: Sequence[Family], limit: int) -> list[Colu
 
 
 def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
-    """Letter by letter, the largest first: out, in, or between; a partial column that cannot end is left."""
+    """List a box's columns letter by letter, the largest first, and drop partial columns that cannot end."""
     n, most = len(p), box.capacity * (1 + _FEASIBILITY_SLACK)
     least = box.capacity * (1 - _FEASIBILITY_SLACK)
     order = np.argsort(-p, kind="stable")
@@ -108,7 +108,7 @@ def _box(p: FloatArray, box: Box, limit: int) -> Columns | None:
 
 
 def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
-    """Only the columns that fit exactly can coincide: those are put into one form and listed once."""
+    """Put the columns that fit exactly into one form and list them once: only those can coincide."""
     room = np.where(columns.between >= 0, p[columns.between], 0.0)
     capacity = columns.family.capacity
     exact = np.minimum(np.abs(mass - capacity), np.abs(mass + room - capacity)) <= 4 * TIE
@@ -116,7 +116,7 @@ def _distinct(columns: Columns, mass: FloatArray, p: FloatArray) -> Columns:
 
 
 def _stairs(p: FloatArray, family: Staircase, limit: int) -> Columns | None:
-    """Every set whose mass leaves room below, but the empty one."""
+    """List every set whose mass leaves room below, but the empty one."""
     n = len(p)
     if 2**n > 4 * limit:
         return None
@@ -135,7 +135,7 @@ B = TypeVar("B", Columns, Explicit)
 
 
 class VertexPricer(Pricer, Generic[B]):
-    """Prices from the list of all extreme columns: exact, for any utility."""
+    """The pricing from the list of all extreme columns: exact, for any utility."""
 
     name: ClassVar[str] = "vertices"
 
@@ -146,11 +146,11 @@ class VertexPricer(Pricer, Generic[B]):
 
     @property
     def largest(self) -> float:
-        """The largest worth of a column; 0 without one."""
+        """Return the largest value of a column; 0 without one."""
         return max((float(part.worth.max()) for part in self.parts), default=0.0)
 
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[B]:
-        """The best columns of the list; see `Pricer.price`."""
+        """Find the best columns of the list; see `ColumnPricer.price_columns`."""
         best, found = -np.inf, []
         for part, columns in zip(self.parts, self.listed, strict=True):
             values = part.worth - part.costs(self.p * rho)
@@ -161,7 +161,7 @@ class VertexPricer(Pricer, Generic[B]):
 
 
 class _Listed:
-    """The columns of one list: what they are worth, and what they cost.
+    """The columns of one list, with their values and costs.
 
     Those of a family are lam = low + step on S + extra at f, with S as words of 16 letters.
     """
@@ -183,7 +183,7 @@ class _Listed:
         self.worth = np.concatenate([of(columns[part].lifts(p)) for part in parts])
 
     def costs(self, prices: FloatArray) -> FloatArray:
-        """(K,) what the columns cost, at the prices p[x] rho[x] of the letters."""
+        """Compute (K,) the costs of the columns, at the prices p[x] rho[x] of the letters."""
         if isinstance(self.columns, Explicit):
             return np.asarray(prices @ self.columns.entries)
         spent = self.low * prices.sum() + self.step * sums_over(self.sets, prices)

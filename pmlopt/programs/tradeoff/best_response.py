@@ -1,4 +1,4 @@
-"""The best mechanism against finitely many priors, and the multipliers that prove what none betters."""
+"""The best mechanism against finitely many priors, and the multipliers that bound all others."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Response:
 def best_response(
     rows: GroupedRows, priors: Sequence[WorstCasePrior], limit: float, options: Options
 ) -> Response | None:
-    """The best mechanism with some rows, against some priors and within a limit; None where that failed.
+    """Solve for the best mechanism with some rows, against some priors and within a limit; None on failure.
 
     Its multipliers, with the posteriors of the mechanism, bound every mechanism: those that are a solver's
     noise are left out.
@@ -92,7 +92,7 @@ def best_response(
 
 
 def _completed(rows: GroupedRows, matrix: FloatArray, kept: BoolArray) -> FloatArray:
-    """(G, M) rows whose other groups have the mean row of the kept ones of their value."""
+    """Complete (G, M) rows: groups left out get the mean row of the kept ones of their value."""
     if kept.all():
         return matrix
     whole = rows.program.cheapest[rows.first]

@@ -211,7 +211,7 @@ def penalty_program(
 def declare_penalty(
     tradeoff: Tradeoff, joints: list[FloatArray], sense: Sense, limit: float, weight: float | cp.Parameter
 ) -> Declaration:
-    """Declare the penalised problem in laws of a record and the class; see `penalty_program`."""
+    """Build the penalised problem in laws of a record and the class; see `penalty_program`."""
     matrix = cp.Variable(tradeoff.losses.shape, nonneg=True, name="mechanism")
     leaked = cp.max(informations(matrix, joints))
     spent = cp.sum(cp.multiply(tradeoff.losses, matrix))
@@ -249,7 +249,7 @@ def _uniform_priors(classes: Query) -> tuple[WorstCasePrior, ...]:
 
 @dataclass(frozen=True, eq=False)
 class _Question:
-    """What a trade-off is about: the classes of datasets, the outputs, and the losses."""
+    """The inputs of a trade-off: the classes of datasets, the outputs, and the losses."""
 
     query: Query
     orbits: Orbits
@@ -260,7 +260,7 @@ class _Question:
     def of(
         cls, query: Query, loss: ArrayLike | None, law: ArrayLike | None, sense: Sense, limit: float
     ) -> _Question:
-        """Check what a person gives, and find the classes."""
+        """Check the arguments of a user, and find the classes."""
         check_query(query)
         table, outputs = loss_table(query, loss)
         classes = orbits(query, law)
@@ -269,16 +269,16 @@ class _Question:
 
     @property
     def unrestricted(self) -> Tradeoff:
-        """The losses with all entries allowed: which are, at the least distortion, depends on the limit."""
+        """Return the losses with all entries allowed: at the least distortion, the limit restricts them."""
         return Tradeoff(self.tradeoff.losses, np.ones_like(self.tradeoff.allowed))
 
     @cached_property
     def table(self) -> Any:
-        """(k_1, ..., k_n) the class of each dataset."""
+        """Return (k_1, ..., k_n) the class of each dataset."""
         return self.orbits.query.table()
 
     def joints(self, priors: Iterable[PriorOfDatasets]) -> list[FloatArray]:
-        """Return the laws (A, K) of a record and the class, of all records of each prior.
+        """List the laws (A, K) of a record and the class, of all records of each prior.
 
         Raises:
             PriorError: a prior does not fit the query, or there is none.
@@ -317,7 +317,7 @@ def _sense_of(distortion: float | None, leakage: float | None) -> tuple[Sense, f
 def _program(
     query: Query, loss: ArrayLike | None, law: ArrayLike | None, entropy: float, sense: Sense, limit: float
 ) -> TradeoffProgram:
-    """Return the program of what a person gives, checked."""
+    """Return the program of a user's arguments, checked."""
     check_query(query)
     least = checked_entropy(query, entropy)
     question = _Question.of(query, loss, law, sense, limit)
@@ -334,7 +334,7 @@ def _program(
 
 
 def _declare_against_binding_priors(parts: dict[str, Any]) -> Declaration:
-    """Declare the convex program against the priors that bind at the optimum of a program of these parts."""
+    """Build the convex program against the priors that bind at the optimum of a program of these parts."""
     program = TradeoffProgram(declare=partial(_declare_against_binding_priors, parts), **parts)
     joints = [prior.joint for prior in binding_priors(program)]
     return declare_tradeoff(program.tradeoff, joints, program.sense, program.limit)

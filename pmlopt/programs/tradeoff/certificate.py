@@ -28,7 +28,7 @@ leakage of a dataset that is uniform up to rounding as L, with max(1, log |X|)."
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TradeoffCertificate(Certificate):
-    """What is claimed of a mechanism that trades leakage per record for distortion.
+    """The claims about a mechanism that trades leakage per record for distortion.
 
     In Problem 2 `value` is the proved leakage of the mechanism and `bound` what no mechanism within the
     distortion leaks less than. In Problem 3 `value` is its expected distortion and `bound` what no mechanism
@@ -54,32 +54,32 @@ class TradeoffCertificate(Certificate):
 
     @property
     def query(self) -> Query:
-        """Whose records they are, with the classes of datasets that are the mechanism's inputs as values."""
+        """Return the query, whose values are the classes of datasets that are the mechanism's inputs."""
         return self.audit.channel.query
 
     @property
     def leakage(self) -> float:
-        """What no record leaks more than, proved, in nats."""
+        """Return the proved bound on the leakage of each record, in nats."""
         return self.audit.bound
 
     @property
     def level(self) -> float:
-        """The proved leakage per record, in nats."""
+        """Return the proved leakage per record, in nats."""
         return self.leakage
 
     @property
     def distortion(self) -> float:
-        """The expected distortion of the mechanism, recomputed from its matrix."""
+        """Return the expected distortion of the mechanism, recomputed from its matrix."""
         return self.tradeoff.distortion(self.mechanism.matrix)
 
     @property
     def entropy(self) -> float:
-        """The bound b on the adversary's knowledge, in nats."""
+        """Return the bound b on the adversary's knowledge, in nats."""
         return self.audit.entropy
 
     @property
     def violation(self) -> float:
-        """By how much the limit is exceeded, beyond rounding.
+        """Return by how much the limit is exceeded, beyond rounding.
 
         That of an expected distortion; of a leakage where b is log |X| as far as a float can say it: such a b
         leaves room for priors beside the uniform one, under which what is independent leaks about as much.
@@ -93,13 +93,13 @@ class TradeoffCertificate(Certificate):
 
     @property
     def statement(self) -> str:
-        """The claim in a few words."""
+        """Return the claim in a few words."""
         other = "distortion" if self.sense == "leakage" else "leakage"
         reached = f"{self.audit.statement}; distortion {self.distortion:.9g}"
         return f"{reached}, with the limit {self.limit:.9g} on the {other}"
 
     def by_dataset(self) -> Mechanism:
-        """q(y|x), a row for each dataset in lexicographic order.
+        """Expand the mechanism to q(y|x), a row for each dataset in lexicographic order.
 
         Raises:
             QueryError: there are more than 2^20 datasets.
@@ -113,7 +113,7 @@ class TradeoffCertificate(Certificate):
         return False
 
     def checks(self) -> tuple[Claim, ...]:
-        """Limit, leakage, value and bound, computed again in decimal arithmetic of 50 digits.
+        """Return the claims of limit, leakage, value and bound, computed again in 50-digit decimals.
 
         The classes with their counts, the losses, the limit and the entropy are the problem. Checked are
         the mechanism, that it keeps the limit, its leakage by an audit of this very matrix, that the priors
@@ -136,7 +136,7 @@ class TradeoffCertificate(Certificate):
         )
 
     def _bound_check(self, kept: bool) -> Claim:
-        """That no mechanism betters the bound, for losses, support and a limit that were found right."""
+        """Check the claim that no mechanism is better than the bound, for valid losses, support and limit."""
         if self.bound == -math.inf:
             return Claim("bound", True, DECIMAL, "none is claimed", self.bound)
         proof, query = self.proof, self.query

@@ -1,4 +1,4 @@
-"""From a mechanism to the certificate of a trade-off: its leakage is audited, its distortion computed."""
+"""Certificates of trade-offs: the leakage of a mechanism is audited, its distortion computed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ over the weight, and by what rounding of the posteriors does to their logarithms
 
 
 def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, TradeoffProof] | None:
-    """The mechanism of the least distortion whose output is independent of each record of a uniform dataset.
+    """Find the least-distortion mechanism whose output is independent of each record of a uniform dataset.
 
     `min <losses, q>` subject to `sum_k (J(a,k) / pi_a - u_k) q(y|k) = 0` for each record, letter a and output
     y, J the law of the letter and the class, pi and u its sums. Multipliers mu(a,y) of these prove what
@@ -66,12 +66,12 @@ def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, Trade
 
 
 def _deviations(joint: FloatArray) -> FloatArray:
-    """(A, K) how the law of the class given each letter differs from its law."""
+    """Compute (A, K) how the law of the class given each letter differs from its law."""
     return np.asarray(joint / joint.sum(axis=1, keepdims=True) - joint.sum(axis=0))
 
 
 def _proof(joints: Mapping[int, FloatArray], slopes: Sequence[FloatArray]) -> TradeoffProof:
-    """The multipliers as posteriors with a large weight."""
+    """Build the proof from the multipliers as posteriors with a large weight."""
     cuts = []
     for (record, joint), slope in zip(joints.items(), slopes, strict=True):
         letters = joint.sum(axis=1, keepdims=True)
@@ -105,7 +105,7 @@ def audited(
     clock: Clock = FOREVER,
     nodes: int | None = None,
 ) -> RecordCertificate:
-    """The certified leakage of a mechanism."""
+    """Certify the leakage of a mechanism."""
     channel = record_channel(program.orbits.query, program.mechanism(matrix))
     options = Options(clock.at_least(SHORTEST_AUDIT), tolerance)
     return BranchAndBound(nodes, seed).search(channel, program.entropy, options, {}, enough).certificate
@@ -114,7 +114,7 @@ def audited(
 def certify_tradeoff(
     program: TradeoffProgram, audit: RecordCertificate, bound: float, proof: TradeoffProof | None
 ) -> TradeoffCertificate:
-    """The certificate of an audited mechanism."""
+    """Build the certificate of an audited mechanism."""
     spent = program.tradeoff.distortion(audit.mechanism.matrix)
     value = audit.bound if program.sense == "leakage" else spent
     return TradeoffCertificate(
@@ -130,7 +130,7 @@ def certify_tradeoff(
 
 
 def closed_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
-    """The optimum where the program is at an end of its curve, with the reason; None where it is at none.
+    """Return the optimum where the program is at an end of its curve, with the reason; else None.
 
     From the distortion of a constant on nothing need leak; where nothing may leak a constant is left, or of a
     uniform dataset what a linear program finds; and where the least distortion leaks no more than is allowed
@@ -162,7 +162,7 @@ def _at_end(certificate: TradeoffCertificate, reason: str) -> Found[TradeoffCert
 
 
 def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[TradeoffCertificate] | None:
-    """The least distortion of all where its leakage is allowed; proved no further than that needs."""
+    """Return the mechanism of least distortion where its leakage is allowed, proved as far as needed."""
     matrix = program.cheapest
     audit = audited(program, matrix, LEAST_AUDIT_TOLERANCE, seed=seed, clock=clock, nodes=1)
     if audit.bound > program.limit >= audit.value:
@@ -177,14 +177,14 @@ def _cheapest_end(program: TradeoffProgram, seed: int, clock: Clock) -> Found[Tr
 def within_leakage(
     program: TradeoffProgram, matrix: FloatArray, audit: RecordCertificate, aim: float
 ) -> FloatArray:
-    """Convex combination with the constant that leaks at most `aim`: leakage is convex, and 0 there."""
+    """Mix with the constant until at most `aim` leaks: leakage is convex, and 0 there."""
     return convex_combination(matrix, program.constant, min(1.0, 1 - aim / audit.bound))
 
 
 def likely_within(
     program: TradeoffProgram, path: Callable[[float], FloatArray], audit: RecordCertificate, aim: float
 ) -> FloatArray:
-    """The first mechanism on a path, along which leakages fall, whose bound is likely to be at most `aim`.
+    """Find the first mechanism on a path of falling leakages whose bound is likely to be at most `aim`.
 
     The leakage under the worst prior of an audit on the path is computed for each, times the factor by which
     the audit's bound was above it, and a little more.

@@ -90,7 +90,7 @@ class AuditedMechanism:
 
 @dataclass
 class SearchState:
-    """What a search knows: priors so far, the best mechanism, the best bound.
+    """The state of a search: priors so far, the best mechanism, the best bound.
 
     Attributes:
         program: what is solved.
@@ -122,7 +122,7 @@ class SearchState:
 
     @property
     def met(self) -> bool:
-        """Whether the gap between the best mechanism and the best bound is good enough."""
+        """Return whether the gap between the best mechanism and the best bound is good enough."""
         return self.best is not None and self.best.value - self.lower <= self.tolerance
 
     def learn(self, proof: TradeoffProof) -> None:
@@ -138,7 +138,7 @@ class SearchState:
         until: Clock | None = None,
         lower: float = -math.inf,
     ) -> RecordCertificate:
-        """The certified leakage, no finer than is needed; the mechanism is kept where it is the best.
+        """Certify the leakage, no finer than is needed, and keep the mechanism where it is the best.
 
         Args:
             matrix: (K, M) the mechanism.
@@ -161,7 +161,7 @@ class SearchState:
         return audit
 
     def follow(self, path: Family, audit: RecordCertificate, room: float, until: Clock, nodes: int) -> None:
-        """Go along a path until the audit proves the leakage to be within the limit (Problem 3).
+        """Follow a path until the audit proves the leakage to be within the limit (Problem 3).
 
         An audit of no more effort finds a bound above the leakage by about the same factor, so that the
         member that is tried aims below the limit by that factor.
@@ -221,17 +221,17 @@ class CuttingPlanePhase:
 
     @property
     def program(self) -> TradeoffProgram:
-        """What is solved."""
+        """Return the program that is solved."""
         return self.search.program
 
     @property
     def late(self) -> bool:
-        """Whether the time is over, but for an audit where no mechanism was audited yet."""
+        """Return whether the time is over, but for an audit where no mechanism was audited yet."""
         return self.until.late_by(0.0 if self.audited else -self.reserve)
 
     @property
     def met(self) -> str | None:
-        """Why nothing better is to be found among these rows; None where something may be."""
+        """Return why nothing better is to be found among these rows; None where something may be."""
         best = self.search.best
         if self.search.met:
             return MET
@@ -240,7 +240,7 @@ class CuttingPlanePhase:
         return COARSE_MET if best.value - self.aim <= self.search.tolerance else None
 
     def run(self, first: FloatArray | None) -> str:
-        """Alternate program and oracle until the bounds meet; how it ended, in words.
+        """Run program and oracle in turn until the bounds meet, and return how it ended.
 
         Args:
             first: (K, M) a mechanism against which the first priors are found, where there are none.
@@ -285,7 +285,7 @@ class CuttingPlanePhase:
         return None
 
     def _solve(self) -> Response | None:
-        """The best mechanism against the priors so far; None where that failed."""
+        """Solve for the best mechanism against the priors so far; None where that failed."""
         search = self.search
         self.rounds += 1
         search.rounds += 1
@@ -297,7 +297,7 @@ class CuttingPlanePhase:
         return found
 
     def _solved(self) -> Response | None:
-        """The answer of the program; None where its own multipliers do not bear it out."""
+        """Solve the program, and return None where its own multipliers do not confirm its value."""
         program, search = self.program, self.search
         found = self._response(search.priors)
         if found is None or found.aim - max(found.own, program.floor) > max(
@@ -315,7 +315,7 @@ class CuttingPlanePhase:
         return found
 
     def _response(self, priors: Sequence[WorstCasePrior]) -> Response | None:
-        """The best mechanism against some priors; the solver stops with the phase."""
+        """Solve for the best mechanism against some priors; the solver stops with the phase."""
         search, program = self.search, self.program
         limit = program.limit - (0.0 if program.sense == "leakage" else self.room)
         least = FIRST_SECONDS if search.rounds <= 1 else 1e-2
@@ -326,7 +326,7 @@ class CuttingPlanePhase:
         return found
 
     def _add_priors(self, matrix: FloatArray, floor: float) -> bool:
-        """Add priors that leak more than a floor, by the local method; whether there were any."""
+        """Add priors that leak more than a floor, by the local method; return whether there were any."""
         known = self.search.priors
         before = len(known)
         for record in self.program.orbits.query.kinds:
@@ -347,7 +347,7 @@ class CuttingPlanePhase:
         return len(known) > before
 
     def _climbed(self, adversary: Adversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The local method from some laws, while there is time."""
+        """Run the local method from some laws, while there is time."""
         least = CLIMB_SHARE * self.search.tolerance
         joints, values = climb(adversary, first, CLIMBED_AT_ONCE, least)
         for _ in range(CLIMB_ITERATIONS // CLIMBED_AT_ONCE - 1):
@@ -384,12 +384,12 @@ class CuttingPlanePhase:
 
     @property
     def _significant(self) -> float:
-        """How much more than claimed a prior must leak to be worth adding."""
+        """Return how much more than claimed a prior must leak to be worth adding."""
         return self.search.tolerance / 4 if self.program.sense == "leakage" else self.room / 2
 
     @property
     def room(self) -> float:
-        """How far below the limit on the leakage the programs aim, so that audits need not be finer.
+        """Return how far below the limit on the leakage the programs aim, so that audits need not be finer.
 
         As much as costs a fraction of the tolerance in distortion, at the price of the last program.
         """
@@ -397,7 +397,7 @@ class CuttingPlanePhase:
 
 
 def search(state: SearchState, first: FloatArray | None) -> str:
-    """Search few rows, then all; how it ended, in words.
+    """Search with few rows, then with all, and return how it ended.
 
     Mechanisms by formula are audited first, so that there is something in hand whatever happens. Where there
     are many more classes than values, the best with a row for each value is audited before others are sought:
@@ -432,7 +432,7 @@ def search(state: SearchState, first: FloatArray | None) -> str:
 
 
 def _audit_families(state: SearchState, rows: GroupedRows) -> None:
-    """The symmetric channel and the exponential mechanism, each by single relaxations."""
+    """Audit the symmetric channel and the exponential mechanism, each by single relaxations."""
     program = state.program
     if program.sense == "distortion":
         state.audit(program.constant, 1)

@@ -40,13 +40,13 @@ class WorstCasePrior:
 
 
 def split(audit: RecordCertificate, counts: FloatArray) -> FloatArray:
-    """(A, K) the worst prior of an audit, uniform inside the classes that it merged."""
+    """Split (A, K) the worst prior of an audit uniformly inside the classes that it merged."""
     channel = audit.channel
     return divided(audit.joint, counts, channel.log_counts(audit.record), channel.classes)
 
 
 def divided(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: IntArray) -> FloatArray:
-    """(A, K) a law of the letter and a group of classes as one of the letter and the class, uniform inside.
+    """Divide (A, K) a law of the letter and a group of classes uniformly over the classes.
 
     Examples:
         >>> counts = np.log([[1.0, 3.0, 2.0]])
@@ -63,13 +63,13 @@ def divided(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: I
 
 
 def heaviest(proof: TradeoffProof) -> list[WorstCasePrior]:
-    """The priors of a proof whose weights are not negligible."""
+    """List the priors of a proof whose weights are not negligible."""
     least = NEGLIGIBLE_WEIGHT * max((cut.weight for cut in proof.cuts), default=0.0)
     return [WorstCasePrior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
 
 
 def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior]:
-    """The priors that a restart carries, pushed inside the entropy bound of a program.
+    """Read the priors of a warm start, mixed until they are inside the entropy bound of a program.
 
     Those of another shape, or that no dataset of this query can have, are left out.
     """
@@ -86,7 +86,7 @@ def priors_of(program: TradeoffProgram, restart: Restart) -> list[WorstCasePrior
 
 
 def apart(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[FloatArray]:
-    """A few laws above a floor, the largest first, that differ from each other."""
+    """Select a few laws above a floor, the largest first, that differ from each other."""
     chosen: list[FloatArray] = []
     for place in np.argsort(-values):
         if values[place] <= floor or len(chosen) == MAX_CUTS_PER_ROUND:
@@ -118,33 +118,33 @@ class GroupedRows:
 
     @property
     def count(self) -> int:
-        """How many groups there are."""
+        """Return how many groups there are."""
         return int(self.groups.max()) + 1
 
     @property
     def all(self) -> bool:
-        """Whether each class is a group of its own."""
+        """Return whether each class is a group of its own."""
         return self.count == len(self.groups)
 
     @cached_property
     def members(self) -> FloatArray:
-        """(K, G) one where a class is in a group."""
+        """Return (K, G) one where a class is in a group."""
         return np.eye(self.count)[self.groups]
 
     @cached_property
     def tradeoff(self) -> Tradeoff:
-        """The losses (G, M) of the groups, and the entries that every class of a group allows."""
+        """Return the losses (G, M) of the groups, and the entries that every class of a group allows."""
         known = self.program.tradeoff
         return Tradeoff(self.members.T @ known.losses, self.members.T @ ~known.allowed == 0)
 
     @cached_property
     def first(self) -> IntArray:
-        """(G,) the first class of each group."""
+        """Return (G,) the first class of each group."""
         return np.unique(self.groups, return_index=True)[1]
 
     @cached_property
     def log_counts(self) -> dict[int, FloatArray]:
-        """(A, G) the logarithms of the counts of letters and groups, for one record of each kind."""
+        """Return (A, G) the logarithms of the counts of letters and groups, for one record of each kind."""
         found = {}
         for record, counts in self.program.log_counts.items():
             found[record] = np.full((len(counts), self.count), -np.inf)
@@ -153,27 +153,27 @@ class GroupedRows:
         return found
 
     def merged(self, joint: FloatArray) -> FloatArray:
-        """(A, G) a law of letter and class as one of letter and group."""
+        """Merge (A, K) a law of letter and class into one of letter and group (A, G)."""
         return np.asarray(joint @ self.members)
 
     def repeated(self, rows: FloatArray) -> FloatArray:
-        """(K, M) the rows (G, M) of the groups, repeated for their classes."""
+        """Repeat (K, M) the rows (G, M) of the groups for their classes."""
         return np.asarray(rows[self.groups])
 
     def adversary(self, matrix: FloatArray, record: int) -> Adversary:
-        """Problem 1 against a mechanism (K, M) with equal rows inside the groups."""
+        """Build Problem 1 against a mechanism (K, M) with equal rows inside the groups."""
         program = self.program
         counts = self.log_counts[record]
         return Adversary(matrix[self.first], counts, program.entropy, program.orbits.query.log_size)
 
     def spread(self, joint: FloatArray, record: int) -> FloatArray:
-        """(A, K) a law (A, G) of letter and group, uniform inside the groups, within the entropy bound."""
+        """Expand (A, K) a law (A, G) of letter and group uniformly inside the groups, within the bound."""
         law = divided(joint, self.program.log_counts[record], self.log_counts[record], self.groups)
         return self.program.adversary(self.program.constant, record).allowed(law)
 
 
 def searched_rows(program: TradeoffProgram) -> list[GroupedRows]:
-    """The rows that a search tells apart, few first: those of the values, then all, or as many as can be.
+    """List the groupings of rows to search, few first: by the values, then all, or as many as can be.
 
     Where there are too many classes, neighbours of one value are taken together, each group of about the same
     probability.
@@ -191,7 +191,7 @@ def searched_rows(program: TradeoffProgram) -> list[GroupedRows]:
 
 
 def _parts(program: TradeoffProgram, groups: IntArray, parts: int) -> IntArray:
-    """(K,) the part of its value that each class belongs to: parts of about the same probability."""
+    """Return (K,) the part of its value that each class belongs to: parts of about the same probability."""
     found = np.zeros(len(groups), dtype=np.int64)
     for value in range(int(groups.max()) + 1):
         inside = np.flatnonzero(groups == value)
@@ -212,7 +212,7 @@ PLACE_WIDTH = 1e-15
 
 
 def families(rows: GroupedRows) -> list[Family]:
-    """The symmetric channel and the exponential mechanism with the distortion as its score.
+    """Build the symmetric channel and the exponential mechanism with the distortion as its score.
 
     Source: [wu2026entropy, (33) and (47)], [mcsherry2007mechanism].
     """
@@ -237,7 +237,7 @@ def families(rows: GroupedRows) -> list[Family]:
 
 
 def within_distortion(rows: GroupedRows, family: Family) -> FloatArray:
-    """The member of a family that has the largest distortion within the limit, or all answers alike."""
+    """Find the member of a family with the largest distortion within the limit, or of the uniform answer."""
     program = rows.program
 
     def within(place: float) -> bool:

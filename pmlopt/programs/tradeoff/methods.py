@@ -30,7 +30,7 @@ CLOSED_END_SHARE = 0.3
 
 @dataclass(frozen=True, eq=False)
 class TradeoffStart:
-    """Where the cutting planes begin.
+    """The start of the cutting planes.
 
     Attributes:
         priors: within the entropy bound, from a program nearby.
@@ -42,7 +42,7 @@ class TradeoffStart:
 
     @property
     def warm(self) -> bool:
-        """Whether there is anything to start from."""
+        """Return whether there is anything to start from."""
         return bool(self.priors) or self.matrix is not None
 
 
@@ -104,13 +104,13 @@ class Penalty:
     def __call__(
         self, program: TradeoffProgram, options: Options, start: TradeoffStart
     ) -> Found[TradeoffCertificate]:
-        """Alternate priors and mechanisms, and audit the best of the latter."""
+        """Search priors and mechanisms in turn, and audit the best of the latter."""
         end = closed_end(program, self.seed, options.clock.part(CLOSED_END_SHARE))
         return end or penalised(program, self.seed, options.clock, start.matrix)
 
 
 def _start(program: TradeoffProgram, warm_start: WarmStart, _: Clock) -> TradeoffStart:
-    """The priors of another solve, or the mechanism that was given."""
+    """Return the priors of another solve, or the mechanism that was given."""
     if warm_start is None or warm_start is False:
         return TradeoffStart()
     restart = restart_of(warm_start)
@@ -131,7 +131,7 @@ def _start(program: TradeoffProgram, warm_start: WarmStart, _: Clock) -> Tradeof
 def _certify(
     program: TradeoffProgram, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[TradeoffCertificate]:
-    """Mixed until it keeps the limit, and audited; the bound is the one that needs no prior."""
+    """Mix a matrix until it keeps the limit, and audit it; the bound is the one that needs no prior."""
     if multipliers is not None:
         raise ProgramError("a trade-off has no multipliers of rows: certify the matrix alone")
     if matrix.shape != program.losses.shape or not (matrix.max(axis=1) > 0).all():
@@ -158,7 +158,7 @@ def _find_first(program: TradeoffProgram) -> Found[TradeoffCertificate]:
 
 
 def _arrays(matrix: FloatArray, priors: Iterable[WorstCasePrior]) -> dict[str, NDArray[Any]]:
-    """A restart: the mechanism, and the priors that count."""
+    """Collect the mechanism and the priors that count as arrays of a warm start."""
     arrays: dict[str, NDArray[Any]] = {"matrix": matrix}
     for place, prior in enumerate(priors):
         arrays[f"record{place}"] = np.array(prior.record)

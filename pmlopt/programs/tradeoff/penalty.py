@@ -79,22 +79,22 @@ class Penalised:
     weight: float
 
     def leaked(self, matrix: FloatArray) -> tuple[float, int]:
-        """The largest I(X_i; Y), and its record."""
+        """Compute the largest I(X_i; Y), and its record."""
         found = [float(informations(joint[None], matrix)[0]) for joint in self.joints]
         return max(found), int(np.argmax(found))
 
     def both(self, matrix: FloatArray) -> tuple[float, float]:
-        """The aim, and what is bounded."""
+        """Compute the objective's quantity, and the bounded one."""
         leaked, spent = self.leaked(matrix)[0], float((self.losses * matrix).sum())
         return (leaked, spent) if self.sense == "leakage" else (spent, leaked)
 
     def value(self, matrix: FloatArray) -> float:
-        """The objective, [wu2026entropy, (23) or (27)]."""
+        """Compute the objective, [wu2026entropy, (23) or (27)]."""
         aim, bounded = self.both(matrix)
         return aim + self.weight * float(np.logaddexp(0.0, bounded - self.limit)) ** 2
 
     def gradient(self, matrix: FloatArray) -> FloatArray:
-        """(K, M) its gradient at the record that leaks most, [wu2026entropy, (24) and (25), or (29)]."""
+        """Compute (K, M) the gradient at the record that leaks most: [wu2026entropy, (24), (25), (29)]."""
         joint = self.joints[self.leaked(matrix)[1]]
         laws = np.maximum(joint @ matrix, 1e-300)
         letters = np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)
@@ -109,7 +109,7 @@ class Penalised:
 def exponentiated_gradient(
     problem: Penalised, matrix: FloatArray, steps: int = MAX_STEPS, clock: Clock = FOREVER
 ) -> FloatArray:
-    """Algorithms 8 and 11: multiplicative steps along the gradient, backtracking, at falling rates."""
+    """Run Algorithms 8 and 11: multiplicative gradient steps with backtracking, at falling rates."""
     rate = float(len(matrix))
     value = problem.value(matrix)
     for step in range(steps):
@@ -133,7 +133,7 @@ def exponentiated_gradient(
 
 
 def adapted(problem: Penalised, matrix: FloatArray, clock: Clock = FOREVER) -> FloatArray:
-    """Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, falls while there is room."""
+    """Run Algorithms 7 and 10: lambda grows while the limit is exceeded by delta, and falls below it."""
     before = math.inf
     margin = min(MARGIN, problem.limit / 10)
     for _ in range(MAX_WEIGHTS):
@@ -151,7 +151,7 @@ def adapted(problem: Penalised, matrix: FloatArray, clock: Clock = FOREVER) -> F
 def penalised(
     program: TradeoffProgram, seed: int, clock: Clock, first: FloatArray | None = None
 ) -> Found[TradeoffCertificate]:
-    """Algorithms 6 and 9: a prior against the mechanism, a mechanism against the prior, in turn.
+    """Run Algorithms 6 and 9: alternate a prior against the mechanism and a mechanism against the prior.
 
     Raises:
         SolverUnavailableError: there are too many datasets for Algorithm 1.
@@ -196,7 +196,7 @@ def penalised(
 
 
 def _inside(program: TradeoffProgram) -> FloatArray:
-    """A mechanism with positive entries, in Problem 2 of distortion D where that can be."""
+    """Build a mechanism with positive entries, in Problem 2 of distortion D where that can be."""
     uniform = np.full(program.losses.shape, 1 / program.losses.shape[1])
     spent = program.tradeoff.distortion(uniform)
     if program.sense == "distortion" or spent <= program.limit:
@@ -206,7 +206,7 @@ def _inside(program: TradeoffProgram) -> FloatArray:
 
 
 def _merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float:
-    """The aim of an iterate, plus ten times by how much it exceeds the limit."""
+    """Compute the objective of an iterate, plus ten times by how much it exceeds the limit."""
     spent = program.tradeoff.distortion(matrix)
     aim, bounded = (leaked, spent) if program.sense == "leakage" else (spent, leaked)
     return aim + 10 * max(0.0, bounded - program.limit)
@@ -215,7 +215,7 @@ def _merit(program: TradeoffProgram, leaked: float, matrix: FloatArray) -> float
 def _finished(
     program: TradeoffProgram, matrix: FloatArray, seed: int, clock: Clock
 ) -> tuple[TradeoffCertificate, str]:
-    """The certificate of a mechanism, a violation within the margin mixed away; and whether that was so."""
+    """Certify a mechanism, a violation within the margin mixed away, and return whether that was so."""
     message = ""
     excess = program.tradeoff.distortion(matrix) - program.limit
     if program.sense == "leakage" and 0 < excess <= MARGIN:

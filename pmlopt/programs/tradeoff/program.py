@@ -65,32 +65,32 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The classes of datasets and the outputs."""
+        """Return the classes of datasets and the outputs."""
         return self.orbits.query.values, self.outputs
 
     @property
     def scale(self) -> float:
-        """One nat for a leakage; for a distortion that of the best constant, or 1 where that is 0."""
+        """Return one nat for a leakage; for a distortion that of the best constant, or 1 where that is 0."""
         return 1.0 if self.sense == "leakage" else self.trivial or 1.0
 
     @property
     def losses(self) -> FloatArray:
-        """(K, M) the probability of each class times d(f, y)."""
+        """Return (K, M) the probability of each class times d(f, y)."""
         return self.tradeoff.losses
 
     @property
     def least(self) -> float:
-        """The least expected distortion of all mechanisms."""
+        """Return the least expected distortion of all mechanisms."""
         return self.tradeoff.least
 
     @property
     def trivial(self) -> float:
-        """The least expected distortion of a constant mechanism, which leaks nothing."""
+        """Return the least expected distortion of a constant mechanism, which leaks nothing."""
         return float(self.losses.sum(axis=0).min())
 
     @cached_property
     def cheapest(self) -> FloatArray:
-        """(K, M) the mechanism that gives each class the output of the least loss, the first of equals."""
+        """Return (K, M) the mechanism that gives each class the output of least loss, the first of equals."""
         values = np.unique(self.orbits.values, return_inverse=True)[1].ravel()
         together = np.zeros((int(values.max()) + 1, self.losses.shape[1]))
         np.add.at(together, values, self.losses)  # a class may be so rare that its own losses are 0
@@ -100,38 +100,38 @@ class TradeoffProgram(Program[TradeoffCertificate]):
 
     @cached_property
     def constant(self) -> FloatArray:
-        """(K, M) the constant mechanism of the least expected distortion."""
+        """Return (K, M) the constant mechanism of the least expected distortion."""
         matrix = np.zeros(self.losses.shape)
         matrix[:, int(self.losses.sum(axis=0).argmin())] = 1.0
         return matrix
 
     @property
     def floor(self) -> float:
-        """The value that no mechanism can be below: the least distortion, or no leakage."""
+        """Return the value that no mechanism can be below: the least distortion, or no leakage."""
         return self.least if self.sense == "distortion" else 0.0
 
     @cached_property
     def log_counts(self) -> dict[int, FloatArray]:
-        """(A, K) the logarithms of the counts of letters and classes, for one record of each kind."""
+        """Return (A, K) the logarithms of the counts of letters and classes, for one record of each kind."""
         return {record: self.orbits.query.log_counts(record) for record in self.orbits.query.kinds}
 
     def adversary(self, matrix: FloatArray, record: int) -> Adversary:
-        """Problem 1 against a mechanism, for the records of one kind."""
+        """Build Problem 1 against a mechanism, for the records of one kind."""
         return Adversary(matrix, self.log_counts[record], self.entropy, self.orbits.query.log_size)
 
     def bound(self, proof: TradeoffProof) -> float:
-        """Lower bound on the value of all mechanisms from multipliers, at least the floor."""
+        """Compute a lower bound on the value of all mechanisms from multipliers, at least the trivial one."""
         return max(self.floor, tradeoff_bound(self.tradeoff, self.sense, self.limit, proof))
 
     def repaired(self, matrix: FloatArray) -> FloatArray:
-        """The mechanism nearest to a solver's matrix; in Problem 2 mixed until its distortion is within D."""
+        """Repair a solver's matrix to the nearest mechanism; in Problem 2 mixed to distortion at most D."""
         found = np.where(self.tradeoff.allowed, np.maximum(matrix, 0.0), 0.0)
         found = np.where(found > NEGLIGIBLE_PROBABILITY, found, 0.0)
         found /= found.sum(axis=1, keepdims=True)
         return found if self.sense == "distortion" else self._within(found)
 
     def _within(self, matrix: FloatArray) -> FloatArray:
-        """Convex combination with the cheapest mechanism, as far as the limit on the distortion needs."""
+        """Mix with the cheapest mechanism, as far as the limit on the distortion needs."""
         if not self.tradeoff.allowed.all():  # all that is allowed is as cheap, up to rounding
             return matrix
         spent = self.tradeoff.distortion(matrix)
@@ -145,19 +145,19 @@ class TradeoffProgram(Program[TradeoffCertificate]):
         return self.cheapest
 
     def mechanism(self, matrix: FloatArray) -> Mechanism:
-        """A matrix with the labels of the classes and outputs."""
+        """Return a matrix with the labels of the classes and outputs."""
         return Mechanism(matrix, self.orbits.query.values, self.outputs)
 
 
 def convex_combination(matrix: FloatArray, other: FloatArray, share: float) -> FloatArray:
-    """Convex combination `(1 - share) * matrix + share * other` of two mechanisms."""
+    """Compute the convex combination `(1 - share) * matrix + share * other` of two mechanisms."""
     return np.asarray((1 - share) * matrix + share * other)
 
 
 def declare_tradeoff(
     tradeoff: Tradeoff, joints: Sequence[FloatArray], sense: Sense, limit: float | cp.Parameter
 ) -> Declaration:
-    """Declare the best mechanism against finitely many priors, in `q` (K, M) with rows that sum to one.
+    """Build the problem of the best mechanism against finitely many priors, in `q` (K, M).
 
     With "leakage", Problem 2: minimise t subject to `I_j(q) <= t` and `E[d] <= D`. With "distortion",
     Problem 3: minimise `E[d]` subject to `I_j(q) <= L`. Here `I_j` is I(X_i; Y) under the j-th prior, given
@@ -205,7 +205,7 @@ def declare_tradeoff(
 
 
 def informations(matrix: cp.Expression, joints: Sequence[FloatArray]) -> cp.Expression:
-    """(J,) I(X_i; Y) under each prior, as convex expressions of the mechanism."""
+    """Build (J,) convex expressions of I(X_i; Y) under each prior in the mechanism."""
     parts = [joint[joint.sum(axis=1) > 0] for joint in joints]
     letters = [part.sum(axis=1, keepdims=True) for part in parts]
     met = np.vstack(parts)

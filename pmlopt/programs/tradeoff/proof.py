@@ -40,17 +40,17 @@ class Tradeoff:
     allowed: Annotated[BoolArray, Shape("N", "M")]
 
     def distortion(self, matrix: FloatArray) -> float:
-        """The expected distortion of a mechanism."""
+        """Compute the expected distortion of a mechanism."""
         return float((self.losses * matrix).sum())
 
     @property
     def least(self) -> float:
-        """The least expected distortion of all mechanisms."""
+        """Return the least expected distortion of all mechanisms."""
         return math.fsum(self.losses.min(axis=1).tolist())
 
 
 def tradeoff_of(losses: FloatArray, sense: Sense, limit: float) -> Tradeoff:
-    """The losses with the support of the mechanisms that may be optimal.
+    """Return the losses with the support of the mechanisms that may be optimal.
 
     That is everything, unless Problem 2 asks for the least distortion of all: then the rows are on their
     cheapest outputs alone.
@@ -67,7 +67,7 @@ def tradeoff_of(losses: FloatArray, sense: Sense, limit: float) -> Tradeoff:
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A prior within the entropy bound, and a lower bound on what every mechanism leaks under it.
+    """A prior within the entropy bound, and a lower bound on the leakage of every mechanism under it.
 
     For any law psi of the letter given the output, I(X_i; Y) is at least
     `sum_{a,k,y} J(a,k) q(y|k) log(psi(a|y) / pi_a)`, which is linear in q.
@@ -99,7 +99,7 @@ class TradeoffProof:
 
     @property
     def nonnegative(self) -> bool:
-        """Whether all multipliers are finite numbers of at least 0."""
+        """Return whether all multipliers are finite numbers of at least 0."""
         return all(math.isfinite(x) and x >= 0 for x in (self.price, *(cut.weight for cut in self.cuts)))
 
 
@@ -111,7 +111,7 @@ def tradeoff_bound(
     factor: float = 1.0,
     known: tuple[FloatArray, FloatArray] | None = None,
 ) -> float:
-    """Lower bound on the value of all mechanisms, from priors and nonnegative multipliers.
+    """Compute a lower bound on the value of all mechanisms, from priors and nonnegative multipliers.
 
     With `g[k,y] = sum_j w_j sum_a J_j(a,k) log(psi_j(a|y) / pi_a)`: in Problem 2
     `sum_k min_y (g[k,y] + nu masses[k] d(f_k, y)) - nu D`, the weights summing to one; in Problem 3
@@ -149,14 +149,14 @@ def tradeoff_bound(
 
 
 def _shares(leakage: bool, limit: Any, weights: Any, price: Any, factor: Any) -> tuple[Any, Any, Any]:
-    """What gains and losses are multiplied by, and what the limit is worth: floats, or decimals."""
+    """Compute the factors of gains and losses, and the value of the limit: floats, or decimals."""
     if leakage:
         return 1 / weights, price / weights, price / weights * limit
     return factor, 1, factor * weights * limit
 
 
 def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> TradeoffProof:
-    """The proof with the scale of its weights, relative to the distortion, that bounds most."""
+    """Return the proof with the scale of its weights, relative to the distortion, that bounds most."""
     gains = gains_of(proof.cuts, tradeoff.losses.shape)
 
     def loss(place: float) -> float:
@@ -172,7 +172,7 @@ def sharpened_tradeoff(tradeoff: Tradeoff, sense: Sense, limit: float, proof: Tr
 
 
 def gains_of(cuts: Sequence[Cut], shape: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
-    """(K, M) the weighted sum g of the cuts, and the sizes of the terms that rounding may touch in it."""
+    """Compute (K, M) the weighted sum g of the cuts, and the sizes of its terms that rounding touches."""
     gains, sizes = np.zeros(shape), np.zeros(shape)
     for cut in cuts:
         joint, logs = _log_ratios(cut.joint, cut.posterior, np.log)
@@ -182,14 +182,14 @@ def gains_of(cuts: Sequence[Cut], shape: tuple[int, ...]) -> tuple[FloatArray, F
 
 
 def _log_ratios(joint: Any, posterior: Any, log: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """J and `log(psi(a|y) / pi_a)` of the letters that occur, floats or decimals."""
+    """Compute J and `log(psi(a|y) / pi_a)` of the letters that occur, floats or decimals."""
     letters = joint.sum(axis=1)
     used = letters > 0
     return joint[used], log(posterior[used] / letters[used, None])
 
 
 def only_constants(query: Query, entropy: float) -> bool:
-    """Whether constant mechanisms alone leak nothing.
+    """Return whether only constant mechanisms leak nothing.
 
     They do where the entropy leaves room around the uniform dataset and a record has two letters or more:
     moving a little mass between two classes of one letter must not move the law of Y, nor must moving it to
@@ -206,13 +206,13 @@ LIMIT_ROUNDING = 1e-11
 
 
 def audit_verified(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
-    """Whether an audit proves the leakage of this mechanism: its rows are derived from the matrix again."""
+    """Return whether an audit proves the leakage of this mechanism, with its rows derived again."""
     channel = replace(audit.channel, query=query, mechanism=mechanism)
     return replace(audit, mechanism=mechanism, channel=channel).verify()
 
 
 def limit_verified(tradeoff: Tradeoff, sense: Sense, limit: float, matrix: FloatArray) -> bool:
-    """Whether losses, support, limit and mechanism are such, and Problem 2's mechanism keeps its limit."""
+    """Return whether losses, support, limit and mechanism are valid, and the limit of Problem 2 is kept."""
     losses, allowed = tradeoff.losses, tradeoff.allowed
     if sense not in ("leakage", "distortion") or not (math.isfinite(limit) and limit >= 0):
         return False
@@ -237,7 +237,7 @@ def bound_verified(
     entropy: float,
     bound: float,
 ) -> bool:
-    """Whether no mechanism betters a bound, by the priors and multipliers of a proof."""
+    """Return whether the priors and multipliers of a proof show that no mechanism is better than a bound."""
     if not (math.isfinite(bound) and proof.nonnegative):
         return False
     with localcontext() as context:
@@ -252,17 +252,17 @@ def bound_verified(
 
 
 def _nonnegative(*arrays: FloatArray) -> bool:
-    """Whether all entries are finite and at least 0."""
+    """Return whether all entries are finite and at least 0."""
     return all(bool((np.isfinite(array) & (array >= 0)).all()) for array in arrays)
 
 
 def _slack(losses: Rows) -> Decimal:
-    """What rounding may do to an expected distortion."""
+    """Return what rounding may do to an expected distortion."""
     return ROUNDING * total(max(cost) for cost in losses)
 
 
 def _support_holds(tradeoff: Tradeoff, sense: Sense, limit: float) -> bool:
-    """Whether the support leaves out no mechanism within the limit."""
+    """Return whether the support leaves out no mechanism within the limit."""
     if tradeoff.allowed.all():
         return True
     cheapest = tradeoff_of(tradeoff.losses, "leakage", 0.0).allowed
@@ -271,7 +271,7 @@ def _support_holds(tradeoff: Tradeoff, sense: Sense, limit: float) -> bool:
 
 
 def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bool:
-    """Whether a cut is a prior of the entropy with a law of the letter for each output."""
+    """Return whether a cut is a prior of the entropy with a law of the letter for each output."""
     if cut.record not in range(query.records):
         return False
     log_counts = query.log_counts(cut.record)
@@ -286,7 +286,7 @@ def _cut_holds(cut: Cut, tradeoff: Tradeoff, query: Query, entropy: float) -> bo
 
 
 def proved_least(tradeoff: Tradeoff, sense: Sense, limit: float, proof: TradeoffProof) -> Decimal:
-    """`tradeoff_bound` in decimals of the context, or the least distortion of all where that is more."""
+    """Compute the trade-off's bound in decimals of the context, or the least distortion if that is more."""
     leakage = sense == "leakage"
     losses = np.array(table_of(tradeoff.losses), dtype=object)
     floor = Decimal(0) if leakage else total(losses.min(axis=1))

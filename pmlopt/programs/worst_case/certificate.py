@@ -22,7 +22,7 @@ are rounded by as much, so that a mechanism whose likelihood ratios are at most 
 
 
 def keeps(certificate: LevelCertificate, epsilon: float) -> bool:
-    """Whether a mechanism is within epsilon up to the last digits, decided in rational arithmetic."""
+    """Return whether a mechanism is within epsilon up to the last digits, decided in rational arithmetic."""
     claim = PML(epsilon + LEVEL_ROUNDING, certificate.privacy.over)
     return holds_exactly(certificate.prior, claim, certificate.mechanism.matrix)
 
@@ -51,17 +51,17 @@ class ThresholdCertificate(Certificate):
 
     @property
     def prior(self) -> Prior:
-        """The prior that the level is for."""
+        """Return the prior that the level is for."""
         return self.kept.prior
 
     @property
     def threshold(self) -> int:
-        """The rank below which the mechanism emits nothing, that of `value`; 0 where it has none."""
+        """Return the rank below which the mechanism emits nothing, that of `value`; 0 where it has none."""
         return self._rank(self.value)
 
     @property
     def ceiling(self) -> int:
-        """The highest rank that is not ruled out, that of `bound`; 0 where it has none."""
+        """Return the highest rank that is not ruled out, that of `bound`; 0 where it has none."""
         return self._rank(self.bound)
 
     def _rank(self, value: float) -> int:
@@ -71,18 +71,18 @@ class ThresholdCertificate(Certificate):
 
     @property
     def level(self) -> float:
-        """The PML level of the mechanism that keeps the threshold, in nats."""
+        """Return the PML level of the mechanism that keeps the threshold, in nats."""
         level = self.kept.level
         return self.epsilon if level > self.epsilon and keeps(self.kept, self.epsilon) else level
 
     @property
     def next_bound(self) -> float:
-        """What the threshold after `bound` leaks at least, in nats; inf where there is none."""
+        """Return the bound on the leakage of the threshold after `bound`, in nats; inf without one."""
         return math.inf if self.beyond is None else self.beyond.bound
 
     @property
     def statement(self) -> str:
-        """The claim in a few words."""
+        """Return the claim in a few words."""
         if self.utilities is None:
             return f"no output of a rank below {self.value:.0f}; {self.kept.statement}"
         return f"no utility worse than {self.value:.9g}; {self.kept.statement}"
@@ -92,7 +92,7 @@ class ThresholdCertificate(Certificate):
         return self.utilities is None or bool(self.utilities[-1] >= self.utilities[0])
 
     def checks(self) -> tuple[Claim, ...]:
-        """That the threshold is kept within the level, and that the next one leaks more.
+        """Return the claims that the threshold is kept within the level, and that the next one leaks more.
 
         The mechanism is `kept`'s, has its level, which is at most epsilon (as `keeps` decides), and emits no
         rank below `value`; and with no rank of `bound` or less every mechanism leaks more than epsilon, or
@@ -121,7 +121,7 @@ class ThresholdCertificate(Certificate):
         )  # fmt: skip
 
     def _beyond_checks(self) -> tuple[Claim, ...]:
-        """That what is said of the threshold after the bound is so."""
+        """Check the claims about the threshold after the bound."""
         if self.beyond is None:
             return ()
         failed = [claim.detail for claim in self.beyond.checks() if claim.holds is False]
@@ -129,13 +129,13 @@ class ThresholdCertificate(Certificate):
         return (Claim("next threshold", not failed, RATIONAL, text),)
 
     def _nothing_beyond(self) -> bool:
-        """Whether no threshold above the bound is kept within epsilon."""
+        """Return whether no threshold above the bound is kept within epsilon."""
         if self.beyond is None:
             return self.ceiling >= highest_rank(self.order, self.kept.privacy.over)
         return self.ceiling > 0 and self._rules_out(self.beyond)
 
     def _rules_out(self, proof: LevelCertificate) -> bool:
-        """Whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
+        """Return whether the multipliers prove that the threshold after `bound` leaks more than epsilon."""
         above = np.array_equal(proof.allowed, self.order > self.ceiling)
         same = np.array_equal(proof.prior.pmf, self.kept.prior.pmf)
         if proof.floor is not None or not (above and same and proof.privacy.over == self.kept.privacy.over):

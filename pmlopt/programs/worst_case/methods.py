@@ -20,12 +20,12 @@ from pmlopt.solvers.outcome import Options
 
 
 def search_thresholds(program: BestWorstCase, options: Options, _: None) -> Found[ThresholdCertificate]:
-    """Search; a threshold whose least leakage is not decided is neither kept nor ruled out."""
+    """Search thresholds by bisection; one whose least leakage is undecided is neither kept nor ruled out."""
     found: dict[int, list[Found[LevelCertificate]]] = {}
     clock = options.clock
 
     def at(threshold: int) -> LevelCertificate:
-        """The least leakage at a threshold; of a large table, as much of it as decides about epsilon."""
+        """Solve the least leakage at a threshold; of a large table, as far as needed to decide."""
         least, searches = program.at(threshold), found.setdefault(threshold, [])
         start = least_leakage.start(least, None)
         large = program.order.size > least_leakage.SMALL_ENTRIES and program.over is None
@@ -62,7 +62,7 @@ def search_thresholds(program: BestWorstCase, options: Options, _: None) -> Foun
 def _certify(
     program: BestWorstCase, matrix: FloatArray, multipliers: FloatArray | None
 ) -> Found[ThresholdCertificate]:
-    """The lowest rank that the matrix emits, where its level is within epsilon; nothing is ruled out."""
+    """Certify the lowest rank that the matrix emits, where its level is within epsilon."""
     if matrix.shape != program.order.shape:
         raise MechanismError(f"the matrix has shape {matrix.shape}, not {program.order.shape}")
     if multipliers is not None:
@@ -77,7 +77,7 @@ def _certify(
 def _certificate(
     program: BestWorstCase, low: int, most: int, kept: LevelCertificate, beyond: LevelCertificate | None
 ) -> ThresholdCertificate:
-    """What is claimed where the rank `low` is kept, and those up to `most` are not ruled out."""
+    """Build the claim that the rank `low` is kept, and those up to `most` are not ruled out."""
     of = np.arange(1.0, low + most + 1) if program.utilities is None else program.utilities
     value, bound = float(of[low - 1]), float(of[most - 1])
     return ThresholdCertificate(

@@ -25,7 +25,7 @@ from pmlopt.programs.worst_case.certificate import ThresholdCertificate
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class BestWorstCase(Program[ThresholdCertificate]):
-    """The highest threshold h such that a mechanism of PML level epsilon emits no rank below h.
+    """The program of the highest threshold h at which a mechanism of PML level epsilon emits no rank below h.
 
     `problem` is mixed-integer: maximise `1 + sum_{h >= 2} kept[h]` over mechanisms P within epsilon-PML with
     `P[x,y] <= 1 - kept[h]` for the rank h - 1 of y for x, `kept` falling from 1 to 0. `solve` searches the
@@ -54,28 +54,28 @@ class BestWorstCase(Program[ThresholdCertificate]):
 
     @property
     def sides(self) -> tuple[tuple[Label, ...] | None, tuple[Label, ...] | None]:
-        """The letters of the prior and the outputs."""
+        """Return the letters of the prior and the outputs."""
         return self.prior.labels, self.outputs
 
     @property
     def maximised(self) -> bool:
-        """The threshold is maximised, and a gain; a loss is minimised."""
+        """Return True for a threshold and a gain, which are maximised; False for a loss."""
         return self.utilities is None or bool(self.utilities[-1] >= self.utilities[0])
 
     @property
     def scale(self) -> float:
-        """One rank, or the least difference of two utilities."""
+        """Return one rank, or the least difference of two utilities."""
         if self.utilities is None or len(self.utilities) == 1:
             return 1.0
         return float(np.abs(np.diff(self.utilities)).min())
 
     @property
     def highest(self) -> int:
-        """The highest rank that every letter has an output of, at a finite level."""
+        """Return the highest rank that every letter has an output of, at a finite level."""
         return highest_rank(self.order, self.over)
 
     def at(self, threshold: int) -> LeastLeakage:
-        """The least leakage at a threshold."""
+        """Build the least leakage at a threshold."""
         return least_leakage_on(self.prior, self.order >= threshold, self.outputs, self.over)
 
     def __repr__(self) -> str:
@@ -164,7 +164,7 @@ def best_guaranteed_utility(
 
 
 def _claim(prior: Prior, epsilon: float, over: PriorSet | None) -> PML:
-    """The requirement, checked against the letters of the prior."""
+    """Return the requirement, checked against the letters of the prior."""
     claim = PML(nonnegative(epsilon, "epsilon", PrivacyError), over)
     claim.priors(prior)
     return claim

@@ -132,7 +132,7 @@ other = pmlopt.solve(pmlopt.design(joint.prior, second, utility))"""
 def of_stream(
     stream: Stream, states: Iterable[Label] = (), *, seed: Seed = None, title: str = ""
 ) -> Exploration:
-    """Explore a stream over time: what was told so far, and what each next release would tell.
+    """Explore a stream over time: what was revealed so far, and what each next release would reveal.
 
     Releases are drawn along the given states, in a copy: the stream stays as it is. Each is designed and
     certified under what the ones before it told.
@@ -186,7 +186,7 @@ def of_stream(
 
 
 def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
-    """Explore a ledger by person: what was told, what is left of the total, and the posterior of each.
+    """Explore a ledger by person: what was revealed, what is left of the total, and the posterior of each.
 
     People with the same history share a point; those of whom most was told come first.
 
@@ -228,7 +228,9 @@ def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
 
 
 def _told(ledger: Ledger, person: int) -> Part:
-    """All that was told of a person as one outcome, by how likely it is for each letter, up to a factor."""
+    """Return all that was revealed of a person as one outcome, by its likelihood for each letter, up to a
+    factor.
+    """
     prior, density = ledger.initial, ledger.density(person)
     likelihood = np.exp(density - density.max())
     after = prior.pmf * np.exp(density)

@@ -64,7 +64,7 @@ class Part:
 
     @classmethod
     def of(cls, name: str, mechanism: Mechanism, prior: Prior | None) -> Part:
-        """The part of a mechanism, without outputs that never occur.
+        """Return the part of a mechanism, without outputs that never occur.
 
         Examples:
             >>> kept = Part.of("", Mechanism([[1.0, 0.0], [1.0, 0.0]]), Prior([0.5, 0.5]))
@@ -81,13 +81,17 @@ class Part:
 
     @property
     def leakages(self) -> list[tuple[float, bool]]:
-        """The leakage of each outcome in nats, and whether it identifies a letter, in the outputs' order."""
+        """Return the leakage of each outcome in nats, and whether it identifies a letter, in the outputs'
+        order.
+        """
         found = {one.output: (one.leakage, one.identifies) for one in self.tells}
         return [found[output] for output in self.outputs] if found else []
 
     @property
     def occurring(self) -> BoolArray:
-        """(M,) which outcomes are likelier than `LEAST_PROBABILITY`; for some letter if no prior is known."""
+        """Return (M,) which outcomes are likelier than `LEAST_PROBABILITY`; for some letter if no prior is
+        known.
+        """
         law = self.matrix.max(axis=0) if self.prior is None else self.prior @ self.matrix
         return np.asarray(law > LEAST_PROBABILITY)
 
@@ -139,7 +143,8 @@ class Curve:
 
     @property
     def changes(self) -> list[tuple[float, float, str]]:
-        """Between which neighbours outcomes appear, disappear, merge or part: both places, and what happens.
+        """Return between which neighbours outcomes appear, disappear, merge or separate: both indices, and a
+        text.
 
         Examples:
             >>> told = [Part.of("", Mechanism(m), Prior([0.5, 0.5])) for m in (np.eye(2), [[1, 0], [1, 0]])]
@@ -155,7 +160,7 @@ class Curve:
 
 
 def _changes(before: Part, after: Part) -> list[str]:
-    """What happens from one part to the next of its curve."""
+    """Yield what happens from one part to the next of its curve."""
     old, new = _shapes(before), _shapes(after)
     both = [y for y in old if y in new]
     return [
@@ -167,7 +172,7 @@ def _changes(before: Part, after: Part) -> list[str]:
 
 
 def _told(outputs: Sequence[Label], happens: str) -> list[str]:
-    """A sentence on outcomes, if there are any."""
+    """Return a sentence on outcomes, if there are any."""
     if not outputs:
         return []
     return [
@@ -180,7 +185,7 @@ def _told(outputs: Sequence[Label], happens: str) -> list[str]:
 def _merged(
     old: Mapping[Label, bytes], new: Mapping[Label, bytes], both: Sequence[Label]
 ) -> list[list[Label]]:
-    """The outcomes that tell the same after, and did not all do so before."""
+    """Return the outcomes that reveal the same after, and did not all do so before."""
     groups: dict[bytes, list[Label]] = {}
     for y in both:
         groups.setdefault(new[y], []).append(y)
@@ -188,7 +193,9 @@ def _merged(
 
 
 def _shapes(part: Part) -> dict[Label, bytes]:
-    """Of each outcome that occurs its column, up to a factor: the same for those that tell the same."""
+    """Return the column of each outcome that occurs, up to a factor: the same for those that reveal the
+    same.
+    """
     places = np.flatnonzero(part.occurring)
     columns = part.matrix[:, places]
     shapes = np.round(columns / columns.max(axis=0) / ALIKE)
@@ -227,7 +234,7 @@ class Exploration:
 
     @property
     def html(self) -> str:
-        """The page: one file, with all that it needs.
+        """Return the page: one file, with all that it needs.
 
         Raises:
             MissingExtraError: vl-convert-python is not installed.
@@ -247,7 +254,9 @@ class Exploration:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data, as the page reads it: labels as text, matrices as floats of four bytes in base 64."""
+        """Return plain data, as the page reads it: labels as text, matrices as floats of four bytes in
+        base 64.
+        """
         points = [point for curve in self.curves for point in curve.points]
         entries = sum(part.matrix.size for point in points for part in point.parts)
         kept = _Kept(-(-entries // MOST_ENTRIES) or 1)
@@ -262,7 +271,7 @@ class Exploration:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page, whole or not at all.
+        """Write the page, completely or not at all.
 
         Raises:
             FileFormatError: the ending is not .html, or the file cannot be written.
@@ -277,7 +286,7 @@ class Exploration:
         return f"<Exploration of {count} points: {', '.join(curve.name for curve in self.curves)}>"
 
     def _repr_html_(self) -> str:
-        """The page in a frame of a notebook."""
+        """Return the page in a frame of a notebook."""
         frame = "style='width:100%;height:48rem;border:0'"
         title = html.escape(shown(self.title))
         return f"<iframe title='{title}' {frame} srcdoc='{html.escape(self.html)}'></iframe>"
@@ -285,7 +294,7 @@ class Exploration:
 
 @cache
 def vega() -> str:
-    """The libraries that draw, as one script: Vega, Vega-Lite and their embedding.
+    """Return the libraries that draw, as one script: Vega, Vega-Lite and their embedding.
 
     Raises:
         MissingExtraError: vl-convert-python, which carries them, is not installed.
@@ -303,7 +312,7 @@ def vega() -> str:
 
 @dataclass
 class _Kept:
-    """Writes curves as plain data; what many parts share, such as labels, is written once.
+    """A writer of curves as plain data that writes shared content, such as labels, once.
 
     Attributes:
         step: every so many points keep their matrices.
@@ -352,7 +361,7 @@ class _Kept:
 
 
 def encoded(matrix: FloatArray) -> str:
-    """The entries row by row, as floats of four bytes in base 64: seven digits of each.
+    """Return the entries row by row, as floats of four bytes in base 64: seven digits of each.
 
     Examples:
         >>> np.frombuffer(base64.b64decode(encoded(np.eye(2))), "<f4").tolist()

@@ -32,7 +32,7 @@ ROUNDED_COUNTS = "Counts of people are rounded, as in a release, and designs are
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """The rows of a sweep, and what was found for each.
+    """The rows of a sweep, and the result of each.
 
     Attributes:
         table: the sweep.
@@ -44,7 +44,8 @@ class Answers:
 
     @classmethod
     def read(cls, table: Sweep, folder: str | os.PathLike[str] | None) -> Answers:
-        """Those of a sweep whose mechanisms are in a folder, as `sweep(..., mechanisms=folder)` wrote it.
+        """Read those of a sweep whose mechanisms are in a folder, as `sweep(..., mechanisms=folder)` wrote
+        it.
 
         Raises:
             SweepError: a mechanism is that of another sweep: its value is not that of its row.
@@ -63,7 +64,7 @@ class Answers:
 
     @property
     def solved(self) -> Iterator[tuple[Row, Result[Any] | None]]:
-        """The rows that have a value, each with what was found."""
+        """Return the rows that have a value, each with its result."""
         pairs = zip(self.table.rows, self.results, strict=True)
         return ((row, result) for row, result in pairs if row.value is not None and not row.failed)
 
@@ -76,7 +77,7 @@ class Answers:
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """A sentence where rows have an error, with the first one."""
+        """Return a sentence where rows have an error, with the first one."""
         failed = self.table.failed
         if not failed:
             return ()
@@ -90,7 +91,7 @@ def warn_of_exact_counts(*priors: Prior | None) -> tuple[str, ...]:
 
 
 def answered(builder: Callable[..., Program[Any]], grid: Any, **options: Any) -> Answers:
-    """Solve the programs of a grid as `sweep` does, and keep what was found.
+    """Solve the programs of a grid as `sweep` does, and keep the results.
 
     Raises:
         SweepError: no point could be solved, or as `sweep` does.
@@ -110,7 +111,7 @@ def point_of(
     command: str = "",
     python: str = "",
 ) -> Point:
-    """A point with the numbers of its row, and what its mechanism tells, where that is there.
+    """Return a point with the numbers of its row, and what its mechanism reveals, where that is there.
 
     Args:
         at: where it is.
@@ -139,7 +140,7 @@ def point_of(
 
 
 def parts_of(result: Result[Any], name: str = "") -> tuple[Part, ...]:
-    """The mechanism of a result; nothing where its letters are not listed."""
+    """Return the mechanism of a result; nothing where its letters are not listed."""
     mechanism, prior = result.mechanism, result.certificate.about
     if not isinstance(mechanism, Mechanism):
         return ()
@@ -148,7 +149,7 @@ def parts_of(result: Result[Any], name: str = "") -> tuple[Part, ...]:
 
 
 def facts_of(result: Result[Any], half_width: float) -> tuple[tuple[str, str], ...]:
-    """The PML of a design under its prior, and how many people an estimate needs."""
+    """Compute the PML of a design under its prior, and how many people an estimate needs."""
     prior, mechanism = result.certificate.about, result.mechanism
     if not result.tells or prior is None:
         return ()

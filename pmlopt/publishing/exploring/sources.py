@@ -48,7 +48,7 @@ Builder: TypeAlias = Callable[..., Program[Any]]
 
 @dataclass(frozen=True)
 class Copied:
-    """How a design is said again, as a command and in Python.
+    """The forms in which a design can be copied: a command and Python.
 
     Attributes:
         command: of a requirement and a level, or "" where no command gives it.
@@ -190,7 +190,8 @@ def of_design(
 
 
 def of_secret(secret: Secret, utility: UtilityLike, *arguments: Any, **options: Any) -> Exploration:
-    """Explore the best utility of the data over the level about a secret: `of_design` with `about=secret`.
+    """Explore the best utility of the data over the level about a secret, by `explore_design` with
+    `about=secret`.
 
     The table of pairs of a sample is rounded, unless `exact_counts=True`.
     """
@@ -294,7 +295,7 @@ def of_sweep(
 def _design_curve(
     name: str, found: Answers, half_width: float, words: Copied, requirement: Callable[[float], Requirement]
 ) -> Curve:
-    """The curve of one requirement, whose points are said again by its name where that says all of it."""
+    """Return the curve of one requirement, whose points are written by its name where that suffices."""
     points = []
     for row, result in found.solved:
         level = float(row.point["epsilon"])
@@ -308,7 +309,7 @@ def _design_curve(
 def _compared(
     program: Builder, found: Answers, beside: Sequence[str], half_width: float
 ) -> tuple[list[Curve], Measured | None]:
-    """Randomized response and releasing nothing at the same limits; and what they are measured by."""
+    """Return randomized response and releasing nothing at the same limits; and what they are measured by."""
     curves: dict[str, list[Any]] = {"randomized response": [], "releasing nothing": []}
     worth: Measured | None = None
     for row, result in found.solved:
@@ -328,7 +329,9 @@ def _compared(
 
 
 def _sweep_curves(name: str, found: Answers, half_width: float, builder: str = "") -> list[Curve]:
-    """A curve for each combination of all coordinates but the first; `builder` is its name in Python."""
+    """Return a curve for each combination of all coordinates but the first; `builder` is its name in
+    Python.
+    """
     first = found.table.names[0]
 
     def python(row: Row) -> str:
@@ -348,7 +351,9 @@ def _place(row: Row, name: str) -> float:
 
 
 def copied_of(prior: Prior, utility: UtilityLike) -> Copied:
-    """How designs for a prior in hand are said again: a file of its numbers, and the numbers themselves."""
+    """Return how designs for a prior can be copied: with a file of its numbers, and the numbers
+    themselves.
+    """
     numbers = prior.counts or prior.probabilities.tolist()
     named = isinstance(utility, str)
 

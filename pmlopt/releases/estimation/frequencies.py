@@ -50,7 +50,7 @@ Counts: TypeAlias = Numbers | Labelled
 def observed(
     mechanism: Mechanism, counts: Counts | None, released: Iterable[Label] | None = None
 ) -> IntArray:
-    """(M,) how often each output of a mechanism was released.
+    """Count (M,) how often each output of a mechanism was released.
 
     Args:
         mechanism: with M outputs.
@@ -85,7 +85,7 @@ def observed(
 
 
 def _places(mechanism: Mechanism, released: Iterable[Label]) -> list[int]:
-    """The place of each person's output among those of a mechanism."""
+    """Return the index of each person's output among those of a mechanism."""
     people = column(released, "the released values", InputError)
     return places_of(people, mechanism.outputs, "the released values", MechanismError)
 
@@ -106,7 +106,7 @@ def _check_told_apart(mechanism: Mechanism) -> None:
 
 
 def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArray) -> FloatArray:
-    """(K, M) weights V with `V P' = W`, of the least variance where the outputs have a given law.
+    """Compute (K, M) weights V with `V P' = W`, of the least variance where the outputs have a given law.
 
     `V = W J^-1 P diag(1/q)` with `J = P diag(1/q) P'`; where J is singular and W in its range, by the
     pseudo-inverse. `V c / n` is an unbiased estimate of W f from counts c of n people, whatever f is.
@@ -136,7 +136,7 @@ OPTIMALITY = 1e-12
 
 
 def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
-    """(N,) the frequencies f that maximise the likelihood `sum_y counts[y] log (f P)[y]`.
+    """Compute the (N,) frequencies f that maximise the likelihood `sum_y counts[y] log (f P)[y]`.
 
     With the shares w = counts / n, f is optimal iff no `g[x] = sum_y P[x,y] w[y] / (f P)[y]` is above one.
 
@@ -210,28 +210,30 @@ class Estimate:
 
     @property
     def frequencies(self) -> FloatArray:
-        """(K,) the estimates W f."""
+        """Return the (K,) estimates W f."""
         return np.asarray(self.origins + self.values)
 
     @property
     def standard_errors(self) -> FloatArray:
-        """(K,) the square roots of the variances."""
+        """Return the (K,) square roots of the variances."""
         return np.asarray(np.sqrt(np.diag(self.covariance)))
 
     @property
     def totals(self) -> FloatArray:
-        """(K,) the estimates as numbers of people, or as sums over them: `total` times the frequencies."""
+        """Return the (K,) estimates as numbers of people, or as sums over them: `total` times the
+        frequencies.
+        """
         return np.asarray(self.total * self.frequencies)
 
     @cached_property
     def intervals(self) -> FloatArray:
-        """(K, 2) intervals that hold all the true values at once, with the confidence asked for."""
+        """Return (K, 2) intervals that contain all the true values at once, with the required confidence."""
         return self.confidence_interval(simultaneous=True)
 
     def confidence_interval(
         self, confidence: float | None = None, *, simultaneous: bool = False, kind: Intervals | None = None
     ) -> FloatArray:
-        """(K, 2) intervals for the true values, within the values that frequencies can give.
+        """Compute (K, 2) intervals for the true values, within the values that frequencies can give.
 
         Args:
             confidence: that of each interval, or of all at once; left out, that of the estimate.
@@ -254,7 +256,9 @@ class Estimate:
         return self.origins[:, None] + np.clip(ends, least[:, None], most[:, None])
 
     def _ends(self, confidence: float, count: int, kind: Intervals) -> FloatArray:
-        """The intervals of a kind less the origins, before what frequencies can give is looked at."""
+        """Return the intervals of a kind less the origins, before they are cut to what frequencies can
+        give.
+        """
         matrix, n = self.mechanism.matrix, self.effective
         if kind in ("bernstein", "exact"):
             self._check_alike(f"the intervals {kind!r}")
@@ -287,7 +291,8 @@ class Estimate:
         simultaneous: bool = False,
         seed: int = 0,
     ) -> FloatArray:
-        """(K, 2) percentile intervals: the counts are drawn again from their shares, and estimated again.
+        """Compute (K, 2) percentile intervals: the counts are drawn again from their shares, and estimated
+        again.
 
         They hold about as often as they say for many people; near zero less often, as `kind="wald"`.
 
@@ -320,14 +325,14 @@ class Estimate:
         return np.asarray(self.origins[:, None] + np.quantile(drawn, [tail, 1 - tail], axis=0).T)
 
     def _check_alike(self, what: str) -> None:
-        """Raise where people count by weights, of which the guarantee of what is asked for knows nothing."""
+        """Raise where people have weights, for which the guarantee does not hold."""
         if self.effective != self.people:
             raise InputError(f"{what} are for people who are drawn alike: of a weighted sample take 'score'")
 
     def posterior(
         self, prior: PriorLike | None = None, people: float | None = None, *, seed: int = 0
     ) -> Posterior:
-        """What is believed after these counts, if the frequencies are from a Dirichlet law.
+        """Return the posterior after these counts, if the frequencies are from a Dirichlet law.
 
         Its weights are `people` times the prior's frequencies: it counts as much as that many people who told
         the truth. The means are sampled, to a twentieth of the posterior's spread (`error`).
@@ -364,7 +369,8 @@ class Estimate:
         return Posterior(self.letters, mean, deviations, error, worth * p, self.confidence, shifted)
 
     def summary(self) -> Any:
-        """A pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each letter.
+        """Return a pandas data frame: estimates, standard errors and the ends of `intervals`, a row for each
+        letter.
 
         Raises:
             MissingExtraError: pandas is not installed.
@@ -492,7 +498,7 @@ def estimate(
 def _weighted(
     mechanism: Mechanism, released: Iterable[Label] | None, weights: Iterable[float]
 ) -> tuple[FloatArray, float, float]:
-    """(M,) weighted counts of as many people as tell as much, how many they are, and the sum of weights."""
+    """Return (M,) weighted counts of the effective number of people, that number, and the sum of weights."""
     if released is None:
         raise InputError("weights are of people: give the released column by `released`, not the counts")
     places = _places(mechanism, released)

@@ -20,7 +20,8 @@ from pmlopt.model.uncertainty.confidence import confidence_box
 
 
 def moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The mean and the variance of each of K weights of an output, and its third central moment over that.
+    """Compute the mean and the variance of each of K weights of an output, and its scaled third central
+    moment.
 
     Args:
         weights: (K, M).
@@ -33,12 +34,14 @@ def moments(weights: FloatArray, law: FloatArray) -> tuple[FloatArray, FloatArra
 
 
 def normal_quantile(confidence: float, count: int = 1) -> float:
-    """The normal quantile at `1 - (1 - confidence) / (2 K)`: K intervals then hold together (Bonferroni)."""
+    """Compute the normal quantile at `1 - (1 - confidence) / (2 K)`: K intervals then hold at once
+    (Bonferroni).
+    """
     return -float(special.ndtri((1 - confidence) / (2 * count)))
 
 
 def wald_ends(values: FloatArray, variances: FloatArray, people: float, quantile: float) -> FloatArray:
-    """(K, 2) `value -+ z sqrt(variance / n)`.
+    """Compute the (K, 2) ends `value -+ z sqrt(variance / n)`.
 
     Examples:
         >>> wald_ends(np.array([0.5]), np.array([1.0]), 100, 1.96).round(3).tolist()
@@ -51,7 +54,7 @@ def wald_ends(values: FloatArray, variances: FloatArray, people: float, quantile
 def score_ends(
     values: FloatArray, variances: FloatArray, skews: FloatArray, people: float, quantile: float
 ) -> FloatArray:
-    """(K, 2) the means t with `n (value - t)^2 <= z^2 s(t)`, where s(t) is the variance if t were the mean.
+    """Compute the (K, 2) means t with `n (value - t)^2 <= z^2 s(t)`, s(t) the variance if t were the mean.
 
     With the law tilted towards t, as little as it takes, `s(t) = s + g (t - value) - (t - value)^2`, g being
     the third central moment over the variance. For a share of people that is `t (1 - t)`: Wilson's intervals.
@@ -79,7 +82,7 @@ def score_ends(
 def bernstein_width(
     variance: FloatArray | float, span: FloatArray | float, people: float, risk: float
 ) -> FloatArray:
-    """The half-width of intervals for means of n numbers that hold for every n.
+    """Compute the half-width of intervals for means of n numbers that hold for every n.
 
     `sqrt(2 V L / n) + 7 R L / (3 (n - 1))` with `L = log(4 / risk)`, V the sample variance (of n - 1 degrees)
     and R the span of the numbers. Infinite for one person.
@@ -101,7 +104,7 @@ def bernstein_width(
 def exact_intervals(
     matrix: FloatArray, counts: IntArray, combinations: FloatArray, weights: FloatArray, confidence: float
 ) -> FloatArray:
-    """(K, 2) the range of each combination w f over the frequencies that agree with the counts.
+    """Compute the (K, 2) range of each combination w f over the frequencies that agree with the counts.
 
     The law of the output is in a box [l, u] of Clopper-Pearson intervals with the confidence asked for, for
     any number of people. An end is the linear program `max w f` over `f >= 0`, `sum f = 1`, `l <= f P <= u`,
@@ -131,7 +134,7 @@ def exact_intervals(
     )
 
     def highest(combination: FloatArray, estimate: FloatArray) -> float:
-        """A proved upper end of one combination."""
+        """Compute a proved upper end of one combination."""
         solver.changeColsCost(n, np.arange(n, dtype=np.int32), -combination)
         solver.run()
         duals = np.array(solver.getSolution().row_dual)
@@ -264,7 +267,7 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
 
 
 def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
-    """Counts of outputs as integers: whole numbers of at least 0, of one person or more."""
+    """Check counts of outputs, and return them as integers: at least 0, of one person or more."""
     array = float_array(numbers, ndim, "the counts", PriorError)
     wrong = array[(array < 0) | (array != np.rint(array))]
     if wrong.size:
@@ -278,7 +281,7 @@ def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
 
 
 def _chi_square(degrees: int, statistic: float) -> float:
-    """The probability that chi-square exceeds the statistic."""
+    """Compute the probability that chi-square exceeds the statistic."""
     return float(special.chdtrc(degrees, statistic))
 
 

@@ -45,7 +45,7 @@ def half_width(
     workload: Workload = None,
     intervals: Intervals = "score",
 ) -> float:
-    """The largest half-width of the intervals that n people leave, if the frequencies are the prior.
+    """Compute the largest half-width of the intervals for n people, if the frequencies are the prior.
 
     It is that of the intervals that `estimate` gives where the outputs have their expected shares: of the
     Wald intervals `z sqrt(max_k V[k,k] / n)`, with the covariance `V = W (J^-1 - p p') W'` of one person at
@@ -81,7 +81,7 @@ def people_needed(
     workload: Workload = None,
     intervals: Intervals = "score",
 ) -> int:
-    """The least n at which all intervals are within a half-width, if the frequencies are the prior.
+    """Compute the least n at which all intervals are within a half-width, if the frequencies are the prior.
 
     Of the Wald intervals it is `z^2 max_k V[k,k] / h^2`, rounded up, with the covariance `V = W (J^-1 - p p')
     W'` of one person at the prior and the normal quantile z at `1 - (1 - confidence) / (2 K)`. It is a plan:
@@ -126,7 +126,7 @@ def level_needed(
     most: float | None = None,
     intervals: Intervals = "score",
 ) -> tuple[float, Mechanism]:
-    """The least level whose mechanism leaves intervals of a half-width to n people.
+    """Compute the least level whose mechanism gives n people intervals of a half-width.
 
     Found by bisection to a share of 1e-3 of the level; `half_width` of the mechanism that is returned was
     checked. Where it does not fall with the level, there may be a smaller one.
@@ -197,7 +197,7 @@ def _widths(
     workload: Workload,
     intervals: Intervals,
 ) -> Callable[[int], float]:
-    """The largest half-width of the intervals that so many people leave, at the expected frequencies."""
+    """Return the largest half-width of the intervals as a function of the number of people."""
     combinations = workload_rows(workload, prior.labels).split()[1]
     estimable(mechanism).check(combinations)
     return _widths_of(prior, mechanism, confidence_of(confidence), combinations, intervals)
@@ -206,7 +206,7 @@ def _widths(
 def _widths_of(
     prior: Prior, mechanism: Mechanism, share: float, combinations: FloatArray, intervals: Intervals
 ) -> Callable[[int], float]:
-    """The same for combinations that can be estimated, with the confidence as it was checked."""
+    """Return the same for combinations that can be estimated, with the confidence as it was checked."""
     if intervals not in ("score", "wald", "bernstein"):
         raise InputError(f"the intervals {intervals!r} cannot be planned: use score, wald or bernstein")
     law, count = prior.pmf @ mechanism.matrix, len(combinations)

@@ -30,7 +30,7 @@ SHRINKS = 60
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """What is believed of frequencies, or of combinations of them, after what was released.
+    """The posterior of frequencies, or of combinations of them, after a release.
 
     Attributes:
         letters: the K inputs, or the names of the rows of the workload.
@@ -51,11 +51,11 @@ class Posterior:
 
     @property
     def intervals(self) -> FloatArray:
-        """(K, 2) credible intervals, each by itself, with the same chance on either side."""
+        """Return (K, 2) credible intervals, each separately, with the same chance on either side."""
         return self.credible_interval(self.confidence)
 
     def credible_interval(self, confidence: float) -> FloatArray:
-        """(K, 2) the quantiles of the posterior at `(1 - confidence) / 2` on either side.
+        """Return the (K, 2) quantiles of the posterior at `(1 - confidence) / 2` on either side.
 
         Raises:
             InputError: the confidence is outside (0, 1).
@@ -67,7 +67,7 @@ class Posterior:
 def posterior_draws(
     matrix: FloatArray, counts: IntArray, concentration: FloatArray, combinations: FloatArray, seed: int
 ) -> tuple[FloatArray, FloatArray]:
-    """Draws of W f from the density `prod_y (f P)[y]^counts[y] prod_x f[x]^(a[x] - 1)` on the simplex.
+    """Draw W f from the density `prod_y (f P)[y]^counts[y] prod_x f[x]^(a[x] - 1)` on the simplex.
 
     Chains take steps along lines: each draws a direction, and then a point on the line within the simplex at
     which the density is above a level drawn below it here. Directions are those in which one covariance, that
@@ -121,7 +121,7 @@ def posterior_draws(
 def _start(
     rng: np.random.Generator, matrix: FloatArray, counts: IntArray, concentration: FloatArray
 ) -> FloatArray:
-    """(CHAINS, N) points of the simplex: one step of expectation from points all over it."""
+    """Return (CHAINS, N) points of the simplex: one step of expectation from points all over it."""
     wide = rng.dirichlet(np.full(len(matrix), 1.0), CHAINS)
     law = wide @ matrix
     told = wide * (np.divide(counts, law, out=np.zeros_like(law), where=law > 0) @ matrix.T) + concentration
@@ -131,7 +131,7 @@ def _start(
 def _even_directions(
     columns: FloatArray, observed: FloatArray, concentration: FloatArray, centre: FloatArray
 ) -> FloatArray:
-    """(N, N - 1) a root of the covariance at a point, of counts and prior, within the simplex."""
+    """Return an (N, N - 1) root of the covariance at a point, of counts and prior, within the simplex."""
     law = centre @ columns
     precision = (columns * (observed / law**2)) @ columns.T
     precision += np.diag((concentration + 1) / np.maximum(centre, 1e-12))
@@ -141,7 +141,7 @@ def _even_directions(
 
 
 def _between_letters(rng: np.random.Generator, n: int) -> FloatArray:
-    """(CHAINS, N) directions from one letter to another, each drawn by itself."""
+    """Draw (CHAINS, N) directions from one letter to another, each independently."""
     chains = np.arange(CHAINS)
     one = rng.integers(n, size=CHAINS)
     other = (one + rng.integers(1, n, size=CHAINS)) % n
@@ -158,7 +158,7 @@ def _moved(
     observed: FloatArray,
     concentration: FloatArray,
 ) -> FloatArray:
-    """(CHAINS, N) each point moved along its line, by slice sampling within the simplex."""
+    """Move each of (CHAINS, N) points along its line, by slice sampling within the simplex."""
     with np.errstate(divide="ignore", invalid="ignore"):
         ratios = -points / towards
     most = np.where(towards < 0, ratios, np.inf).min(axis=1)

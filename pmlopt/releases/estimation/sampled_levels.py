@@ -31,7 +31,7 @@ MOST_PLANNED = 10**15
 
 @dataclass(frozen=True, eq=False)
 class SampledLevel:
-    """An interval that holds the level of a black box, with confidence.
+    """An interval that contains the level of a black box, with confidence.
 
     Attributes:
         lower, upper: its ends, in nats; `upper` may be infinite for LDP.
@@ -50,11 +50,13 @@ class SampledLevel:
     samples: tuple[int, ...]
 
     def refutes(self, epsilon: float) -> bool:
-        """Whether the black box leaks more than epsilon: a test whose error is 1 - confidence at most."""
+        """Return whether the black box leaks more than epsilon: a test whose error is 1 - confidence at
+        most.
+        """
         return self.lower > nonnegative(epsilon, "epsilon", PrivacyError)
 
     def confirms(self, epsilon: float) -> bool:
-        """Whether the black box leaks epsilon at most, with the confidence of the interval."""
+        """Return whether the black box leaks epsilon at most, with the confidence of the interval."""
         return self.upper <= nonnegative(epsilon, "epsilon", PrivacyError)
 
 
@@ -122,7 +124,7 @@ def samples_to_refute(
     power: float = 0.95,
     measure: Measure = "pml",
 ) -> int:
-    """Samples at each letter with which a mechanism is caught that breaks its claim.
+    """Compute the samples at each letter with which a mechanism that violates its claim is found out.
 
     A number n at which `level_from_samples(...).refutes(epsilon)` has at least the probability `power`: with
     that probability the counts of the worst output are within their binomial quantiles at
@@ -165,7 +167,9 @@ def samples_to_refute(
     end = (1 - share) / 2 / _cells(known.size, len(m.outputs), measure)
 
     def enough(samples: int) -> bool:
-        """Whether the lower end is above the claim with counts that are just within their quantiles."""
+        """Return whether the lower end is above the claim with counts that are just within their
+        quantiles.
+        """
         from scipy.stats import binom
 
         tail, seen = (1 - chance) / len(cell), np.zeros(known.size)
@@ -183,7 +187,8 @@ def samples_to_refute(
 
 
 def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure) -> FloatArray:
-    """(N, M) the level of each letter and output, its own entry from one table and the others' from another.
+    """Compute the (N, M) level of each letter and output, its own entry from one table, the others' from
+    another.
 
     -inf where the own entry is 0, inf where only it is not.
     """
@@ -198,7 +203,7 @@ def _ratios(p: FloatArray, own: FloatArray, others: FloatArray, measure: Measure
 
 
 def _cells(letters: int, outputs: int, measure: Measure) -> int:
-    """How many cells are tested: letters and outputs, or for LDP pairs of letters and outputs."""
+    """Return how many cells are tested: letters and outputs, or for LDP pairs of letters and outputs."""
     return outputs * (letters if measure == "pml" else max(1, letters * (letters - 1)))
 
 
@@ -216,7 +221,7 @@ class _CellTest:
         self._entries = min(len(p), 2) if measure == "ldp" else len(p)  # of a cell
 
     def largest(self, tail: float, end: Literal[1, -1]) -> tuple[float, int, int]:
-        """The largest of the bounds of all cells, each wrong with probability `tail` at most, and where.
+        """Find the largest of the bounds of all cells, each wrong with probability `tail` at most, and where.
 
         Cells are visited in the order of what their bound cannot exceed, until none can be larger.
         """
@@ -230,7 +235,8 @@ class _CellTest:
         return found
 
     def end(self, x: int, other: int, y: int, tail: float, end: Literal[1, -1]) -> float:
-        """The bound of one cell: of x against all letters of the prior, or for LDP against the one other.
+        """Compute the bound of one cell: of x against all letters of the prior, or for LDP against the one
+        other.
 
         The ratio of the entry to the sum of the others is quasilinear and the set convex: its extreme is
         where the slopes of the logarithms of all tails are a multiple mu of those of the ratio, a root.
@@ -268,21 +274,23 @@ class _CellTest:
         return level - end * (OUTWARD + 10 * min(miss, 1e-7))
 
     def _budget(self, tail: float) -> float:
-        """The upper quantile of a sum of as many exponentials of mean 1 as a cell has entries."""
+        """Compute the upper quantile of a sum of as many exponentials of mean 1 as a cell has entries."""
         return float(special.gammainccinv(self._entries, tail))
 
     def _boxes(self, tail: float) -> tuple[FloatArray, FloatArray]:
-        """(N, M) the ends of the intervals of all entries, each wrong with probability `tail` at most."""
+        """Compute the (N, M) ends of the intervals of all entries, each wrong with probability `tail` at
+        most.
+        """
         lower, upper = binomial_intervals(self._seen.ravel(), self._missed.ravel(), tail)
         return lower.reshape(self._seen.shape), upper.reshape(self._seen.shape)
 
     def _floors(self, tail: float) -> FloatArray:
-        """(1 or N, N, M) what no lower bound exceeds: the level where its budget is split evenly."""
+        """Compute (1 or N, N, M) what no lower bound exceeds: the level where its budget is split evenly."""
         own, others = self._boxes(math.exp(-self._budget(tail) / self._entries))
         return _ratios(self._p, own, others, "pml")[None] if self._measure == "pml" else _pairs(own, others)
 
     def _ceilings(self, tail: float) -> FloatArray:
-        """(1 or N, N, M) what no cell's upper bound exceeds.
+        """Compute (1 or N, N, M) what no cell's upper bound exceeds.
 
         For LDP the level of the box around the cell's set. For PML the largest ratio over the box and the
         tangents of `log T` at the point that splits the budget evenly, by Dinkelbach's iterations.
@@ -313,7 +321,7 @@ def _largest_ratio(
     box: tuple[FloatArray, FloatArray],
     weights: FloatArray,
 ) -> FloatArray:
-    """(K,) the largest own entry over the weighted sum of the others, by Dinkelbach's iterations.
+    """Compute the (K,) largest own entry over the weighted sum of the others, by Dinkelbach's iterations.
 
     It is over all others in a box and the own entry that their tangents allow.
 
@@ -339,7 +347,7 @@ def _largest_ratio(
 
 
 def _bracket(spent: Callable[[float], float]) -> tuple[float, float]:
-    """Two logarithms of multiples between which a rising function is 0."""
+    """Find two logarithms of multiples between which a rising function is 0."""
     low = high = 0.0
     step = 2.0
     if spent(low) > 0:
@@ -352,7 +360,9 @@ def _bracket(spent: Callable[[float], float]) -> tuple[float, float]:
 
 
 def _pairs(own: FloatArray, others: FloatArray) -> FloatArray:
-    """(N, N, M) log of the entries of each letter over those of each other, -inf for a letter and itself."""
+    """Return (N, N, M) log of the entries of each letter over those of each other, -inf for a letter and
+    itself.
+    """
     with np.errstate(divide="ignore", invalid="ignore"):
         found = np.log(own)[None] - np.log(others)[:, None]
     found[np.arange(len(own)), np.arange(len(own))] = -np.inf
@@ -371,7 +381,7 @@ class _Tail:
     upward: bool
 
     def log(self, q: FloatArray) -> FloatArray:
-        """(m,) log T(q)."""
+        """Compute (m,) log T(q)."""
         k, rest = self.seen, self.missed
         with np.errstate(divide="ignore"):
             if self.upward:
@@ -380,24 +390,29 @@ class _Tail:
 
     @property
     def varied(self) -> BoolArray:
-        """(m,) whether T depends on q: upward if any was seen, else if any was not."""
+        """Return (m,) whether T depends on q: upward if any was seen, else if any was not."""
         return (self.seen if self.upward else self.missed) > 0
 
     def furthest(self, tail: float) -> FloatArray:
-        """(m,) the q at which T(q) is `tail`, rounded outward; where T is 1 the end at which q is extreme."""
+        """Compute the (m,) q at which T(q) is `tail`, rounded outward; where T is 1 the end at which q is
+        extreme.
+        """
         if tail >= 1:
             return np.ones(len(self.seen)) if self.upward else np.zeros(len(self.seen))
         return binomial_intervals(self.seen, self.missed, tail)[0 if self.upward else 1]
 
     def span(self, budget: float) -> tuple[FloatArray, FloatArray]:
-        """(m,) least and largest q that are looked at: further out one tail exceeds the budget, or q is 0."""
+        """Return the least and largest (m,) q to search: beyond them one tail exceeds the budget, or q is
+        0.
+        """
         end = self.furthest(math.exp(-budget))
         return (end, np.ones_like(end)) if self.upward else (2.0 ** -(_STEPS + HALVINGS) * end, end)
 
     def where_slope(
         self, log_slope: FloatArray, span: tuple[FloatArray, FloatArray], elastic: bool = False
     ) -> FloatArray:
-        """(m,) the q in a span at which `|d log T / d q|`, or q times it, has a logarithm, or the nearest.
+        """Find the (m,) q in a span at which `|d log T / d q|`, or q times it, has a logarithm, or the
+        nearest.
 
         By Newton's method, kept within an interval that shrinks; where even an end of the span is not far
         enough, it is that end.
@@ -405,7 +420,7 @@ class _Tail:
         sign = 1.0 if self.upward else -1.0
 
         def missing(q: FloatArray) -> FloatArray:
-            """Positive where q is to grow."""
+            """Return a number that is positive where q is to grow."""
             with np.errstate(divide="ignore"):
                 return sign * (self.log_slope(q) + (np.log(q) if elastic else 0.0) - log_slope)
 
@@ -425,27 +440,29 @@ class _Tail:
         return q
 
     def log_slope(self, q: FloatArray) -> FloatArray:
-        """Log of `|d log T / d q|`: the density of a beta law over its tail, -inf where T is 1."""
+        """Compute the log of `|d log T / d q|`: the density of a beta law over its tail, -inf where T is
+        1.
+        """
         a, b = self._powers()
         density = special.xlogy(a, q) + special.xlog1py(b, -q) - special.betaln(a + 1, b + 1)
         with np.errstate(invalid="ignore"):
             return np.where(self.varied, density - self.log(q), -np.inf)
 
     def bend(self, q: FloatArray) -> FloatArray:
-        """(m,) the derivative of `log_slope`."""
+        """Compute the (m,) derivative of `log_slope`."""
         a, b = self._powers()
         slope = np.exp(self.log_slope(q))
         return np.asarray(a / q - b / (1 - q) - (slope if self.upward else -slope))
 
     def _powers(self) -> tuple[FloatArray, FloatArray]:
-        """(m,) the powers of q and 1 - q in the density."""
+        """Return the (m,) powers of q and 1 - q in the density."""
         if self.upward:
             return np.maximum(self.seen - 1, 0), self.missed
         return self.seen, np.maximum(self.missed - 1, 0)
 
 
 def _table(prior: Prior, counts: SampleTable) -> tuple[np.ndarray, tuple[Label, ...]]:
-    """(N, M) the counts in the order of the prior's letters, and the outputs."""
+    """Return the (N, M) counts in the order of the prior's letters, and the outputs."""
     found = table(counts, "the counts", MechanismError, absent=0).along(0, prior.labels, MechanismError)
     numbers = whole_counts(found.values, 2)
     empty = np.flatnonzero(numbers.sum(axis=1) == 0)

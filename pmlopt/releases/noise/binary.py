@@ -79,30 +79,30 @@ class BinaryNoise(ABC):
 
     @cached_property
     def masses(self) -> LetterMasses:
-        """Bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
+        """Return bounds on the probabilities of both letters over the set, the exact ones rounded outward."""
         return LetterMasses.over(self.prior, self.over)
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The least and the largest probability of X = 1 over the set, rounded outward."""
+        """Return the least and the largest probability of X = 1 over the set, rounded outward."""
         return self.masses.second
 
     @property
     def least(self) -> float:
-        """The least probability of a letter over the set, rounded down; of one prior, as a float."""
+        """Return the least probability of a letter over the set, rounded down; of one prior, as a float."""
         return float(self.prior.pmf.min()) if self.over is None else self.masses.least
 
     @property
     def scope(self) -> str:
-        """For which priors levels and probabilities hold, in words."""
+        """Return for which priors levels and probabilities hold, in words."""
         return "for the prior given" if self.over is None else self.over.scope
 
     @abstractmethod
     def failure(self, epsilon: float) -> Failure:
-        """P(l(Y) > epsilon) as a function of the prior."""
+        """Return P(l(Y) > epsilon) as a function of the prior."""
 
     def failure_probability(self, epsilon: float) -> float:
-        """The largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
+        """Compute the largest P(l(Y) > epsilon) over the set: delta_1, from above by 1e-11 at most.
 
         The supremum is over p in an interval, by branch and bound. Next to a jump, at an epsilon that is -log
         of an end of the set but for rounding, it is over the ends rounded outward.
@@ -115,7 +115,7 @@ class BinaryNoise(ABC):
         return self.failure(nonnegative(epsilon, "epsilon", PrivacyError)).largest(self.masses)
 
     def promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """What holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
+        """Return what holds when the set has the true prior but for delta: (epsilon, d1 + delta - d1 delta).
 
         Whenever the truth is in the set, an outcome leaks more than epsilon under it with probability
         `d1 = failure_probability(epsilon)` at most, because d1 is a supremum over the set; and it is
@@ -135,7 +135,7 @@ class BinaryNoise(ABC):
         return Promise(nonnegative(epsilon, "epsilon", PrivacyError), failure + outside - failure * outside)
 
     def _outside(self, delta: float | None) -> float:
-        """The probability with which the truth may be outside the set."""
+        """Return the probability with which the truth may be outside the set."""
         if self.over is None:
             raise PrivacyError(
                 "the noise is for one prior, and no set of priors that may hold the truth: give a radius or "
@@ -156,19 +156,19 @@ class BinaryNoise(ABC):
 
     @abstractmethod
     def density_of_noise(self, noise: FloatArray) -> FloatArray:
-        """The density of the noise, whose scale is positive."""
+        """Compute the density of the noise, whose scale is positive."""
 
     @abstractmethod
     def log_ratio_at(self, outcomes: FloatArray) -> FloatArray:
-        """The log-ratio of the densities; inf past the floats."""
+        """Compute the log-ratio of the densities; inf past the floats."""
 
     def density(self, outcomes: ArrayLike) -> FloatArray:
-        """(2, ...) the density of Y at outcomes, given X = -1 and X = 1."""
+        """Compute the (2, ...) density of Y at outcomes, given X = -1 and X = 1."""
         y = self._outcomes(outcomes)
         return np.stack([self.density_of_noise(y - x) for x in (-1.0, 1.0)])
 
     def log_ratio(self, outcomes: ArrayLike) -> FloatArray:
-        """The log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
+        """Compute the log-ratio of the densities, `log f(y | 1) - log f(y | -1)`."""
         with np.errstate(over="ignore"):
             return self.log_ratio_at(self._outcomes(outcomes))
 
@@ -179,15 +179,15 @@ class BinaryNoise(ABC):
 
     @property
     def step(self) -> float:
-        """The step of the grid of the noise: at most the scale over 2^48, and -1 and 1 are on it."""
+        """Return the step of the grid of the noise: at most the scale over 2^48, and -1 and 1 are on it."""
         return grid_step(self.scale) if self.scale else 1.0
 
     @abstractmethod
     def draw(self, bits: RandomBits, size: int) -> FloatArray:
-        """Independent draws of the noise, (size,): exact, on the grid."""
+        """Draw the noise independently, (size,): exact, on the grid."""
 
     def leakage(self, outcomes: ArrayLike) -> FloatArray:
-        """The pointwise maximal leakage of outcomes under the prior itself, in nats.
+        """Compute the pointwise maximal leakage of outcomes under the prior itself, in nats.
 
         `log max_x f(y | x) / f(y)`, computed from the ratio of the densities: far tails keep their digits.
         It is `-log(p + (1 - p) e^-r)` with p the mass of the likelier letter and `r >= 0` the log-ratio.

@@ -29,7 +29,7 @@ _TOP = 1 / math.sqrt(2 * math.pi)
 
 @dataclass(frozen=True)
 class GaussianFailure(Failure):
-    """`F = P(l(Y) > eps)` for Y = X + G, G Gaussian with standard deviation sigma, the scale.
+    """The failure probability `F = P(l(Y) > eps)` for Y = X + G, G Gaussian with standard deviation sigma.
 
     A sum over both letters. With `a = 1/sigma - sigma t/2`, `T(p) = p N(a) + (1 - p) N(a - 2/sigma)`, N the
     normal law; its derivatives have closed forms (with `c = 1 - p`, `d = 1 - E`, n the normal density):
@@ -43,7 +43,7 @@ class GaussianFailure(Failure):
     """
 
     def falls_from(self, least: float) -> float:
-        """The sigma from which on F falls in sigma, for every prior with no letter rarer than this.
+        """Return the sigma from which on F falls in sigma, for every prior with no letter rarer than this.
 
         Of a letter of probability p, `T(p)` falls past `sqrt(2 (E - 2 p) / (E t))`, which falls in p.
         """
@@ -71,7 +71,9 @@ class GaussianFailure(Failure):
         return special.ndtr(unit - start), special.ndtr(-unit - start)
 
     def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
-        """The top of a parabola at the middle: near a smooth top of F it is off by the cube of the width."""
+        """Return the top of a parabola at the middle: near a smooth top of F its error is the cube of the
+        width.
+        """
         slope = np.abs(self._slope(one[1]) - self._slope(two[1]))
         bend = self._bend(one[0], one[2]) + self._bend(two[0], two[2])
         inside = slope < -bend * half  # the top of the parabola is in the cell
@@ -79,18 +81,18 @@ class GaussianFailure(Failure):
         return np.asarray(values + np.maximum(rise, 0.0))
 
     def _bell(self, at: Letters) -> tuple[FloatArray, FloatArray]:
-        """The argument a of the nearer tail, and the normal density there."""
+        """Return the argument a of the nearer tail, and the normal density there."""
         a = 1 / self.scale - self.scale * (at.threshold / 2)
         return a, _TOP * np.exp(-(a**2) / 2)
 
     def _slope(self, at: Letters) -> FloatArray:
-        """The derivative T' in p; 0 where nothing leaks so much."""
+        """Compute the derivative T' in p; 0 where nothing leaks so much."""
         moved = self.scale / 2 * self.down[0] * (self.lost[0] / at.other) / at.rest * self._bell(at)[1]
         near, far = self.near_and_far(at)
         return np.where(at.possible, near - far - moved, 0.0)
 
     def _bend(self, least: Letters, most: Letters) -> FloatArray:
-        """The most T'' can be between; inf where T has a kink."""
+        """Bound T'' between two probabilities from above; inf where T has a kink."""
         down, lost, sigma = self.down[0], self.lost[0], self.scale
         (start, low), (end, high) = self._bell(least), self._bell(most)
         sign = lost * most.rest + down * (2 * most.other - lost * (1 + sigma**2 * (most.threshold / 2)) / 2)
@@ -194,7 +196,8 @@ class BinaryGaussian(BinaryNoise):
         return GaussianFailure(epsilon, self.scale)
 
     def published_promise(self, epsilon: float, delta: float | None = None) -> Promise:
-        """The pair as published, over an l1 ball: epsilon grows to `eps - log(1 - radius/2 e^eps)` on top.
+        """Return the pair as published, over an l1 ball: epsilon grows to `eps - log(1 - radius/2 e^eps)` on
+        top.
 
         Theorem 4 bounds how much more a mechanism leaks elsewhere in a ball than at its centre; but d1 is
         taken over the ball already, so `promise` holds without it. inf where the radius is too large.
@@ -220,7 +223,7 @@ class BinaryGaussian(BinaryNoise):
 
 
 def plocal_scale(epsilon: float, delta: float) -> float:
-    """The sigma of Gaussian noise on a binary secret in {-1, 1} for probabilistic local DP.
+    """Compute the sigma of Gaussian noise on a binary secret in {-1, 1} for probabilistic local DP.
 
     `sqrt(2) (f + sqrt(f^2 + eps)) / eps` with `f = erfcinv(delta)`: the log-ratio of the densities is above
     epsilon with probability delta at most.
@@ -245,7 +248,8 @@ def plocal_scale(epsilon: float, delta: float) -> float:
 
 
 def plocal_failure(epsilon: float, scale: float) -> float:
-    """The delta of `plocal_scale` for a sigma: `erfc((a^2 - eps) / (2 a))` with `a = sigma eps / sqrt 2`.
+    """Compute the delta of `plocal_scale` for a sigma: `erfc((a^2 - eps) / (2 a))` with `a = sigma eps / sqrt
+    2`.
 
     Raises:
         PrivacyError: an argument is not positive.

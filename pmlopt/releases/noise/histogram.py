@@ -65,7 +65,7 @@ class LaplaceHistogram:
     def calibrate(
         cls, *, epsilon: float, min_mass: float = 0.0, sensitivity: float = 2.0
     ) -> LaplaceHistogram:
-        """Calibrate the scale to a PML level of one record: the least noise that holds it.
+        """Calibrate the scale to a PML level of one record: the least noise that achieves it.
 
         Args:
             epsilon: in nats, above 0; from -log(min_mass) on the scale is 0: no noise is needed.
@@ -86,7 +86,8 @@ class LaplaceHistogram:
 
     @property
     def level(self) -> float:
-        """The PML level of one record in nats, `s/b - log(1 - alpha + alpha e^{s/b})`, s the sensitivity.
+        """Return the PML level of one record in nats, `s/b - log(1 - alpha + alpha e^{s/b})`, s the
+        sensitivity.
 
         Attained where a class has probability alpha.
 
@@ -96,7 +97,8 @@ class LaplaceHistogram:
 
     @property
     def loose_level(self) -> float:
-        """A looser bound on the level, `s (1 - alpha) / b + s^2 alpha^2 / (2 b^2)`; inf past the floats.
+        """Return a looser bound on the level, `s (1 - alpha) / b + s^2 alpha^2 / (2 b^2)`; inf past the
+        floats.
 
         Source: [saeidian2025histogram, eq. (4)].
         """
@@ -104,11 +106,11 @@ class LaplaceHistogram:
 
     @property
     def dp_level(self) -> float:
-        """The level s/b of differential privacy, by the sensitivity."""
+        """Return the level s/b of differential privacy, by the sensitivity."""
         return self.sensitivity / self.scale if self.scale else math.inf
 
     def composed_level(self, classes: int, *, released: int | None = None) -> float:
-        """A bound by composition: the counts as so many counting queries, one by one.
+        """Bound the level by composition: the counts as so many counting queries, one by one.
 
         `m ((1 - alpha)/b + alpha^2 / (2 b^2))` for m released counts, each of which one record changes by 1.
         It is a bound on what they leak together, and looser than `level`: a counting query leaks at most
@@ -139,7 +141,7 @@ class LaplaceHistogram:
         return m * self._loose(1.0) if m else 0.0
 
     def _loose(self, change: float) -> float:
-        """(4) for counts that one record changes by so much."""
+        """Compute (4) for counts that one record changes by so much."""
         if not self.scale:
             return math.inf
         ratio = change / self.scale

@@ -23,7 +23,7 @@ from pmlopt.releases.noise.leakage_tails import Cells, Failure, Letters, precisi
 
 @dataclass(frozen=True)
 class LaplaceFailure(Failure):
-    """`F = P(l(Y) > eps)` for Y = X + L, L Laplace of scale b.
+    """The failure probability `F = P(l(Y) > eps)` for Y = X + L, L Laplace of scale b.
 
     A sum over both letters. The log-ratio `2 clip(y, -1, 1) / b` is 2/b at most, so a letter of probability p
     adds to it iff `t < 2/b`, that is `p < p* = (E - h) / (1 - h)` with `h = e^(-2/b)`; and then
@@ -76,13 +76,15 @@ class LaplaceFailure(Failure):
         return np.where(np.isfinite(tangents) & (width > 0), tangents, np.nan)
 
     def _formula(self, at: Letters, least: Letters) -> FloatArray:
-        """T at a probability, continued up to e^-eps; NaN past it, 0 where the least one adds nothing."""
+        """Compute T at a probability, continued up to e^-eps; NaN past it, 0 where the least one adds
+        nothing.
+        """
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         value = at.mass - (2 * at.mass - self.down[0]) * stretch
         return np.where(self.adds(least), np.where(at.possible, value, np.nan), 0.0)
 
     def _slope(self, at: Letters, least: Letters) -> FloatArray:
-        """The derivative T' in p, continued and cut off as `_formula` is."""
+        """Compute the derivative T' in p, continued and cut off as `_extended_tail` is."""
         stretch = np.exp(at.threshold / 2 - 1 / self.scale) / 2
         inner = (2 * at.mass - self.down[0]) * self.lost[0] / (2 * at.other * at.rest)
         slope = 1 - stretch * (2 + inner)
@@ -94,7 +96,8 @@ _LARGEST_SCALE = 1e300
 
 
 def laplace_level(scale: float, least: float) -> float:
-    """`eps(b) = 2/b - log(1 - a + a e^{2/b})`, in nats: the level of Laplace noise on a binary secret.
+    """Compute the level of Laplace noise on a binary secret: `eps(b) = 2/b - log(1 - a + a e^{2/b})`, in
+    nats.
 
     Also that of a Laplace histogram whose classes have probability a or more. No more than 2/b, the level
     of local (of a histogram: plain) differential privacy, which it is for a = 0, nor than -log a.
@@ -120,7 +123,7 @@ def laplace_level(scale: float, least: float) -> float:
 
 
 def laplace_scale(epsilon: float, least: float) -> float:
-    """`b = 2 / log(e^eps (1 - a) / (1 - a e^eps))`, the inverse of `laplace_level`; 0 from -log a on.
+    """Compute `b = 2 / log(e^eps (1 - a) / (1 - a e^eps))`, the inverse of `laplace_level`; 0 from -log a on.
 
     At 0 no noise is needed: nothing can leak more than -log a.
 
@@ -176,7 +179,7 @@ class BinaryLaplace(BinaryNoise):
     def calibrate(
         cls, prior: PriorLike, *, epsilon: float, radius: float = 0.0, over: PriorSet | None = None
     ) -> BinaryLaplace:
-        """Calibrate the scale to a PML level: the least noise that holds it for every prior of the set.
+        """Calibrate the scale to a PML level: the least noise that achieves it for every prior of the set.
 
         Args:
             prior: two letters.
@@ -194,7 +197,7 @@ class BinaryLaplace(BinaryNoise):
 
     @property
     def level(self) -> float:
-        """The PML level for every prior of the set: `laplace_level` at the least probability."""
+        """Return the PML level for every prior of the set: `laplace_level` at the least probability."""
         return laplace_level(self.scale, self.least)
 
     def failure(self, epsilon: float) -> LaplaceFailure:
@@ -206,14 +209,14 @@ class BinaryLaplace(BinaryNoise):
         return LaplaceFailure(epsilon, self.scale)
 
     def failure_probability(self, epsilon: float) -> float:
-        """The largest P(l(Y) > epsilon) over the set, as for all noise; 0 from the level on."""
+        """Compute the largest P(l(Y) > epsilon) over the set, as for all noise; 0 from the level on."""
         return 0.0 if nonnegative(epsilon, "epsilon", PrivacyError) >= self.level else (
             super().failure_probability(epsilon)
         )  # fmt: skip
 
     @property
     def ldp_level(self) -> float:
-        """The level for every prior at all, that is of local differential privacy: 2/b."""
+        """Return the level for every prior, that is of local differential privacy: 2/b."""
         return 2 / self.scale if self.scale else math.inf
 
     def density_of_noise(self, noise: FloatArray) -> FloatArray:

@@ -37,7 +37,7 @@ class LetterMasses:
 
     @classmethod
     def over(cls, prior: Prior, priors: PriorSet | None) -> LetterMasses:
-        """Those of a set of priors on two letters, or of one prior where there is no set."""
+        """Return those of a set of priors on two letters, or of one prior where there is no set."""
         if priors is None:
             total = sum(prior.weights)
             least = [Fraction(weight, total) for weight in prior.weights]
@@ -50,12 +50,12 @@ class LetterMasses:
 
     @property
     def least(self) -> float:
-        """The least probability of a letter."""
+        """Return the least probability of a letter."""
         return min(self.first[0], self.second[0])
 
     @property
     def rarer(self) -> tuple[float, float]:
-        """The ends of the letter that can be rarer."""
+        """Return the ends of the letter that can be rarer."""
         return self.first if self.first[0] <= self.second[0] else self.second
 
 
@@ -113,29 +113,31 @@ Cells = tuple[Letters, ...]
 
 @dataclass(frozen=True)
 class Failure(ABC):
-    """`F = P(l(Y) > eps)` for Y = X + noise of a scale, as a function of the probabilities of X."""
+    """The probability `F = P(l(Y) > eps)` for Y = X + noise of a scale, as a function of the law of X."""
 
     epsilon: float
     scale: float
 
     @cached_property
     def down(self) -> tuple[float, float]:
-        """`E = e^-eps` as the sum of two floats: a probability within a rounding of E is told from it."""
+        """Return `E = e^-eps` as the sum of two floats, so that a probability within a rounding of E
+        differs from it.
+        """
         return _two_floats(_exponential(self.epsilon))
 
     @cached_property
     def lost(self) -> tuple[float, float]:
-        """`1 - e^-eps` as the sum of two floats."""
+        """Return `1 - e^-eps` as the sum of two floats."""
         return _two_floats(precision(self.epsilon).subtract(Decimal(1), _exponential(self.epsilon)))
 
     def rest(self, mass: FloatArray, other: FloatArray) -> FloatArray:
-        """`e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
+        """Compute `e^-eps - p` to full digits, by p or by 1 - p, whichever is smaller."""
         by_mass = (self.down[0] - mass) + self.down[1]
         by_other = (other - self.lost[0]) - self.lost[1]
         return np.where(mass <= 0.5, by_mass, by_other)
 
     def letters(self, mass: FloatArray, other: FloatArray) -> Letters:
-        """A letter of the probabilities p, with 1 - p given too: it may have digits that p has not."""
+        """Return a letter of the probabilities p, with 1 - p given too: it may have digits that p has not."""
         rest = self.rest(mass, other)
         possible = rest > 0
         with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
@@ -145,7 +147,8 @@ class Failure(ABC):
         return Letters(possible, mass, other, rest, np.where(possible, threshold, 0.0))
 
     def largest(self, masses: LetterMasses, enough: float | None = None) -> float:
-        """The supremum of F over the priors within bounds on both letters, from above, on the grid too.
+        """Compute the supremum of F over the priors within bounds on both letters, from above, on the grid
+        too.
 
         The search stops as soon as it is clear whether the answer is above `enough`.
         """
@@ -153,7 +156,7 @@ class Failure(ABC):
         return on_grid(found, self.scale) if self.scale else found
 
     def _largest(self, masses: LetterMasses, enough: float | None) -> float:
-        """The supremum of F for the density.
+        """Compute the supremum of F for the density.
 
         For one prior it is F; else it is found by branch and bound over p, the probability of the letter that
         can be rarer; it is an upper bound in any case, and within the slacks unless a limit ends the search.
@@ -187,11 +190,13 @@ class Failure(ABC):
         return min(1.0, max(settled, last))
 
     def edges(self, low: float, high: float) -> FloatArray:
-        """(K,) the ends of the cells that the search begins with."""
+        """Return the (K,) ends of the cells that the search begins with."""
         return np.linspace(low, high, FIRST_CELLS + 1)
 
     def _at(self, p: Fraction) -> float:
-        """T of a letter with exactly this probability, from above; of Y = X, the probability itself."""
+        """Compute T of a letter with exactly this probability, from above; of Y = X, the probability
+        itself.
+        """
         context = precision(self.epsilon)
         mass = context.divide(Decimal(p.numerator), Decimal(p.denominator))
         rest = context.subtract(_exponential(self.epsilon), mass)
@@ -205,26 +210,28 @@ class Failure(ABC):
 
     @abstractmethod
     def tails(self, threshold: Decimal) -> tuple[float, float]:
-        """The probability that the noise goes past a threshold t, given the letter and given the other."""
+        """Compute the probability that the noise goes past a threshold t, given the letter and given the
+        other.
+        """
 
     @abstractmethod
     def near_and_far(self, at: Letters) -> tuple[FloatArray, FloatArray]:
-        """The same for the thresholds of letters, as good as floats are."""
+        """Compute the same for the thresholds of letters, as good as floats are."""
 
     @property
     @abstractmethod
     def limit(self) -> float:
-        """The probability from which on a letter adds nothing."""
+        """Return the probability from which on a letter adds nothing."""
 
     @abstractmethod
     def within(self, one: Cells, two: Cells, half: FloatArray, values: FloatArray) -> FloatArray:
-        """An upper bound on F over cells by its derivatives, where that is a number.
+        """Bound F over cells from above by its derivatives, where that is a number.
 
         The letters are in the order of their own probability; `half` of the widths, `values` in the middle.
         """
 
     def cells(self, left: FloatArray, middle: FloatArray, right: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """F in the middle of cells of p, and an upper bound on it over each, up to rounding.
+        """Compute F in the middle of cells of p, and an upper bound on it over each, up to rounding.
 
         It is at most what the ends of the tails allow, which are monotone in p, and what derivatives do.
         """
@@ -237,24 +244,24 @@ class Failure(ABC):
             return values, np.asarray(np.fmin(ends, self.within(one, two, half, values)))
 
     def adds(self, at: Letters) -> BoolArray:
-        """Whether an outcome on the letter's side can leak more than epsilon."""
+        """Return whether an outcome on the letter's side can leak more than epsilon."""
         return np.asarray(at.possible & (at.mass <= self.limit))
 
     def _tails(self, at: Letters, mass: FloatArray) -> FloatArray:
-        """The tails past the thresholds of `at`, weighed with another mass, of at most the limit."""
+        """Compute the tails past the thresholds of `at`, weighted with another mass, of at most the limit."""
         with np.errstate(over="ignore", under="ignore"):
             near, far = self.near_and_far(at)
         weight = np.minimum(mass, self.limit)
         return np.where(self.adds(at), far + weight * (near - far), 0.0)
 
     def _may_leak(self, masses: LetterMasses) -> tuple[bool, bool]:
-        """For each letter, whether it can be rarer than e^-eps."""
+        """Return for each letter whether it can be rarer than e^-eps."""
         (one, one_most), (other, other_most) = masses.first, masses.second
         found = self.rest(np.array([one, other]), np.array([other_most, one_most])) > 0
         return bool(found[0]), bool(found[1])
 
     def _without_noise(self, masses: LetterMasses) -> float:
-        """Of Y = X: the largest sum of the masses below `e^-eps`."""
+        """Compute, for Y = X, the largest sum of the masses below `e^-eps`."""
         first, second = self._may_leak(masses)
         if first and second and float(self.rest(np.array(0.5), np.array(0.5))) > 0:
             return 1.0
@@ -266,7 +273,7 @@ class Failure(ABC):
 
 
 def on_grid(failure: float, scale: float) -> float:
-    """A bound on F for discrete noise on the grid of `grid_step`, by F of the density.
+    """Bound F for discrete noise on the grid of `choose_grid_step`, by F of the density.
 
     On the grid an outcome leaks what it leaks by the density, so only the tails differ. With the step g, at
     most the scale over 2^48:
@@ -284,21 +291,21 @@ def on_grid(failure: float, scale: float) -> float:
 
 
 def raised(failure: float, coarseness: float) -> float:
-    """What `on_grid` bounds for a grid whose step is that share of the scale, below 1/40."""
+    """Return what `bound_on_grid` gives for a grid whose step is that fraction of the scale, below 1/40."""
     return min(1.0, failure + min(1.0, 80 * failure) * coarseness)
 
 
 def precision(epsilon: float) -> Context:
-    """Sixty digits, and as many more as 1 - e^-eps loses in a subtraction."""
+    """Return sixty digits, and as many more as 1 - e^-eps loses in a subtraction."""
     return Context(prec=60 + max(0, math.ceil(-math.log10(epsilon))))
 
 
 def _exponential(epsilon: float) -> Decimal:
-    """The exact e^-eps of a float, to so many digits."""
+    """Compute the exact e^-eps of a float, to so many digits."""
     return precision(epsilon).exp(Decimal(-epsilon))
 
 
 def _two_floats(value: Decimal) -> tuple[float, float]:
-    """A number as the sum of two floats, the second what rounding takes off the first."""
+    """Return a number as the sum of two floats, the second what rounding takes off the first."""
     high = float(value)
     return high, float(Context(prec=1200).subtract(value, Decimal(high)))

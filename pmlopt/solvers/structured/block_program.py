@@ -34,11 +34,11 @@ class Hinge:
     budget: float | None = None
 
     def threshold(self, scalars: NDArray[Any]) -> NDArray[Any]:
-        """(1, M) or (N, M) `at'u`."""
+        """Compute (1, M) or (N, M) `at'u`."""
         return np.asarray(self.at.T @ scalars)
 
     def pull(self, part: NDArray[Any]) -> NDArray[Any]:
-        """(k, M) what a family of numbers for the entries is worth in the scalars."""
+        """Apply the adjoint of `compute_thresholds`: (k, M) from a number for each entry."""
         return np.asarray(self.at * part.sum(axis=0) if self.at.shape[1] == 1 else self.at @ part)
 
 
@@ -74,30 +74,30 @@ class Block:
 
     @cached_property
     def floored(self) -> bool:
-        """Whether `lower'u >= 0` must be said: the lower end is a scalar of its own."""
+        """Return whether `lower'u >= 0` must be required: the lower end is a scalar of its own."""
         return len(self.lower) > 1 and bool(self.lower.any())
 
     @cached_property
     def capped(self) -> bool:
-        """Whether there is an upper end."""
+        """Return whether there is an upper end."""
         return bool(np.isfinite(self.upper).all())
 
     @cached_property
     def banded(self) -> bool:
-        """Whether there is nothing but two ends and one mean: a program of few nonzeros an entry."""
+        """Return whether there are only two ends and one mean: a program of few nonzeros an entry."""
         rows = 0 if self.weights is None else len(self.weights)
         return self.hinge is None and self.total is None and not self.loose and rows <= 1
 
 
 def ratio_block(keep: float) -> Block | None:
-    """Columns with `keep max v <= min v`; None where nothing lies strictly inside."""
+    """Build the block of columns with `keep max v <= min v`; None where it has no interior."""
     if keep >= 1:
         return None
     return Block(np.array([keep]), np.ones(1), np.array([keep**-0.5]))
 
 
 def mean_block(weights: FloatArray, keep: float, least: float = 0.0, largest: float = 0.0) -> Block | None:
-    """Columns `v >= 0` with `keep max v <= weights'v + least min v - largest max v`.
+    """Build the block of columns `v >= 0` with `keep max v <= weights'v + least min v - largest max v`.
 
     None where nothing lies strictly inside, which is where the column of ones only just meets the bound.
     """
@@ -116,7 +116,7 @@ def mean_block(weights: FloatArray, keep: float, least: float = 0.0, largest: fl
 
 
 def threshold_block(weights: FloatArray, half: float, keep: float) -> Block | None:
-    """Columns `v >= 0` with `keep max v <= w(v)`, `half` of the mass moving from the top to the least entry.
+    """Build the block `keep max v <= w(v)` where `half` of the mass may move to the least entry.
 
     `w(v) = max_t weights'min(v, t) - half (t - min v)`, with u = (max v - min v, min v, t).
     """
@@ -133,7 +133,7 @@ def threshold_block(weights: FloatArray, half: float, keep: float) -> Block | No
 
 
 def edge_block(lower: FloatArray, width: FloatArray, keep: float) -> Block | None:
-    """Columns `v >= 0` with `keep max v <= w(v)`, where each letter has from `lower` to `lower + width`.
+    """Build the block `keep max v <= w(v)` where each letter has from `lower` to `lower + width`.
 
     `w(v) = max_e lower'v + (1 - sum(lower)) e - width'max(e - v, 0)`, with u = (max v, e).
     """
@@ -148,7 +148,7 @@ def edge_block(lower: FloatArray, width: FloatArray, keep: float) -> Block | Non
 
 
 def hull_block(laws: FloatArray, keep: float) -> Block | None:
-    """Columns `v >= 0` with `keep max v <= law'v` for each of K laws."""
+    """Build the block of columns `v >= 0` with `keep max v <= law'v` for each of K laws."""
     if keep >= 1:
         return None
     return Block(
@@ -157,14 +157,14 @@ def hull_block(laws: FloatArray, keep: float) -> Block | None:
 
 
 def peak_block(total: float) -> Block | None:
-    """Columns `v >= 0` whose largest entries add up to at most `total`."""
+    """Build the block of columns `v >= 0` whose largest entries sum to at most `total`."""
     if total <= 1:
         return None
     return Block(np.zeros(1), np.ones(1), np.array([(1 + total) / 2]), total=total)
 
 
 def slack_block(weights: FloatArray, keep: float, budget: float) -> Block | None:
-    """Columns `v >= 0` with `keep (v - r) <= weights'v`, the r of a letter adding up to at most `budget`."""
+    """Build the block `keep (v - r) <= weights'v`, the r of a letter summing to at most `budget`."""
     if keep >= 1:
         return None
     hinge = Hinge(1.0, np.ones((1, 1)), budget / 2, budget=budget)
@@ -179,7 +179,7 @@ def slack_block(weights: FloatArray, keep: float, budget: float) -> Block | None
 
 
 def largest_block(weights: FloatArray, count: int, keep: float) -> Block | None:
-    """Columns `v >= 0` of which the `count` largest `weights[x] v[x]` add up to `weights'v / keep` at most.
+    """Build the block where the `count` largest `weights[x] v[x]` sum to at most `weights'v / keep`.
 
     They add up to `min_t count t + weights'r` with `r[x] >= v[x] - t / weights[x]`, and u = (t).
     """
@@ -213,7 +213,7 @@ class Border:
 
     @classmethod
     def of(cls, matrices: FloatArray, least: FloatArray, equal: BoolArray | None = None) -> Border:
-        """From the A_b as an array (B, N, M); inequalities, if nothing is said."""
+        """Build the constraints from the A_b as an array (B, N, M); inequalities by default."""
         count, n, m = matrices.shape
         given = np.zeros(count, dtype=bool) if equal is None else equal
         return cls(sparse.csr_array(matrices.reshape(count, n * m)), least, given, (n, m))
@@ -222,23 +222,23 @@ class Border:
         return len(self.least)
 
     def at(self, matrix: FloatArray) -> FloatArray:
-        """(B,) the left sides at a matrix."""
+        """Compute the (B,) left sides at a matrix."""
         return np.asarray(self.rows @ matrix.ravel())
 
     def priced(self, multipliers: FloatArray) -> FloatArray:
-        """(N, M) `sum_b multipliers[b] A_b`."""
+        """Compute the (N, M) `sum_b multipliers[b] A_b`."""
         return np.asarray(self.rows.T @ multipliers).reshape(self.shape)
 
     def by_output(self, part: FloatArray) -> FloatArray:
-        """(B, M) the left sides at a matrix, output by output."""
+        """Compute the (B, M) left sides at a matrix, output by output."""
         return np.asarray(self._by_output @ part.ravel()).reshape(len(self), -1)
 
     def by_letter(self, part: FloatArray) -> FloatArray:
-        """(B, N) the left sides at a matrix, letter by letter."""
+        """Compute the (B, N) left sides at a matrix, letter by letter."""
         return np.asarray(self._by_letter @ part.ravel()).reshape(len(self), -1)
 
     def square(self, psi: FloatArray) -> FloatArray:
-        """(B, B) the products of the A_b with each other, the entries weighted by psi."""
+        """Compute the (B, B) products of the A_b with each other, the entries weighted by psi."""
         weighted = self.rows * psi.reshape(1, -1)
         return np.asarray((sparse.csr_array(weighted) @ self.rows.T).toarray())
 
@@ -251,7 +251,7 @@ class Border:
         return self._apart(self.shape[0], np.arange(self.shape[0] * self.shape[1]) // self.shape[1])
 
     def _apart(self, parts: int, part: NDArray[np.intp]) -> sparse.csr_array:
-        """The rows, each in as many as there are parts: that of each entry is given."""
+        """Split the rows into one for each part, given the part of each entry."""
         entries = self.rows.tocoo()
         place = entries.row * parts + part[entries.col]
         shape = (len(self) * parts, self.shape[0] * self.shape[1])
@@ -260,7 +260,7 @@ class Border:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """Minimise `scale <costs, P>` over mechanisms P with each column in a block.
+    """The linear program `min scale <costs, P>` over mechanisms P with each column in a block.
 
     Attributes:
         prior: N letters.
@@ -287,7 +287,7 @@ class Task:
 
     @cached_property
     def hinged(self) -> BoolArray | None:
-        """(N, M) the entries that have an r, or None where all have."""
+        """Return (N, M) which entries have an r, or None where all have."""
         hinge = self.block.hinge
         if hinge is None or hinge.costs is None or (hinge.costs.sum(axis=0) > 0).all():
             return self.allowed
@@ -296,36 +296,36 @@ class Task:
 
     @cached_property
     def unpaired(self) -> int:
-        """The number of entries of slacks that stand for none."""
+        """Return the number of slack entries that stand for none."""
         ends = 2 if self.block.capped else 1
         hinged = 0 if self.block.hinge is None or self.hinged is None else 2 * int((~self.hinged).sum())
         return hinged + (0 if self.allowed is None else ends * int((~self.allowed).sum()))
 
     @cached_property
     def weights(self) -> FloatArray:
-        """(K, N) the weights of the rows of a column."""
+        """Return the (K, N) weights of the rows of a column."""
         weights = self.block.weights
         return np.zeros((0, self.prior.size), self.costs.dtype) if weights is None else weights
 
     @cached_property
     def mean(self) -> FloatArray:
-        """(K, k) what the scalars have in the rows of a column."""
+        """Return the (K, k) coefficients of the scalars in the rows of a column."""
         mean = self.block.mean
         return np.zeros((0, len(self.block.inside)), self.costs.dtype) if mean is None else mean
 
     @cached_property
     def hinge_costs(self) -> FloatArray:
-        """(K, N) what r has in the rows of a column."""
+        """Return the (K, N) coefficients of r in the rows of a column."""
         hinge = self.block.hinge
         return np.zeros_like(self.weights) if hinge is None or hinge.costs is None else hinge.costs
 
     @property
     def budget(self) -> float | None:
-        """The most that the r of a letter may add up to, if there is such a bound."""
+        """Return the bound on the sum of the r of a letter; None without one."""
         return None if self.block.hinge is None else self.block.hinge.budget
 
     def multipliers(self, rows: FloatArray) -> FloatArray:
-        """(N,) those of the certificate, from those of the coupling rows in this program.
+        """Convert the multipliers of the coupling rows to the (N,) multipliers of the certificate.
 
         Of letters of 1e-299 they can be infinite, which no certificate takes.
         """
@@ -333,12 +333,12 @@ class Task:
             return np.asarray(-self.scale * rows[: self.prior.size] / self.prior.pmf)
 
     def reduced(self, rows: FloatArray, means: FloatArray) -> FloatArray:
-        """(N, M) the costs less what the rows are worth, at these multipliers."""
+        """Compute the (N, M) reduced costs at these multipliers."""
         out = self.costs - rows[: self.prior.size, None] - self.weights.T @ means
         return out if self.border is None else out - self.border.priced(self.split(rows)[2])
 
     def column_rows(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
-        """(K, M) `weights'v - costs'r - mean'u`, of each column."""
+        """Compute the (K, M) `weights'v - costs'r - mean'u` of each column."""
         out = self.weights @ v - self.mean @ u
         return out if r is None else np.asarray(out - self.hinge_costs @ r)
 
@@ -347,14 +347,14 @@ class Task:
 
     @cached_property
     def places(self) -> tuple[int, int, int]:
-        """Where the border begins and ends among the coupling rows, and how many rows there are."""
+        """Return where the side constraints begin and end among the coupling rows, and the number of rows."""
         first = self.prior.size * (1 if self.budget is None else 2)
         last = first + (0 if self.border is None else len(self.border))
         return first, last, last + (self.block.total is not None)
 
     @cached_property
     def bounds(self) -> FloatArray:
-        """(C,) the right sides of the coupling rows."""
+        """Return the (C,) right sides of the coupling rows."""
         bounds = np.ones(self.places[2], self.costs.dtype)
         if self.budget is not None:
             bounds[self.prior.size : self.places[0]] = -self.budget
@@ -366,7 +366,7 @@ class Task:
 
     @cached_property
     def signs(self) -> FloatArray:
-        """(C,) 1 where a coupling row is at least its right side, -1 where it is at most, 0 where equal."""
+        """Return (C,) 1 where a coupling row is at least its right side, -1 where at most, 0 where equal."""
         signs = np.ones(self.places[2], self.costs.dtype)
         signs[: self.prior.size] = -1.0 if self.short else 0.0
         if self.border is not None:
@@ -375,11 +375,11 @@ class Task:
 
     @cached_property
     def loose(self) -> BoolArray:
-        """(C,) the coupling rows that are inequalities."""
+        """Return (C,) which coupling rows are inequalities."""
         return np.asarray(self.signs != 0)
 
     def coupled(self, v: FloatArray, r: FloatArray | None, u: FloatArray) -> FloatArray:
-        """(C,) the left sides of the coupling rows."""
+        """Compute the (C,) left sides of the coupling rows."""
         sums = v.sum(axis=1)
         if self.places[2] == len(sums):
             return np.asarray(sums)
@@ -389,13 +389,13 @@ class Task:
         return np.concatenate([sums, budgets, border, total], dtype=v.dtype)
 
     def split(self, rows: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, float]:
-        """Numbers for the coupling rows apart: sums of the rows, budgets, the border, the total."""
+        """Split numbers of the coupling rows: sums of the rows, budgets, side constraints, the total."""
         n, (first, last, count) = self.prior.size, self.places
         return rows[:n], rows[n:first], rows[first:last], float(rows[-1]) if count > last else 0.0
 
 
 def attainable(block: Block, allowed: BoolArray) -> BoolArray:
-    """(N, M) the allowed entries, but for those of outputs whose columns can only be zero.
+    """Find the (N, M) allowed entries, without those of outputs whose columns can only be zero.
 
     Under PML those are the outputs y that letters of a mass of less than e^-epsilon may have.
     """
@@ -406,5 +406,5 @@ def attainable(block: Block, allowed: BoolArray) -> BoolArray:
 
 
 def have(arrays: Mapping[str, NDArray[Any]], shapes: Mapping[str, tuple[int, ...]]) -> bool:
-    """Whether there are arrays of these shapes under these names."""
+    """Return whether there are arrays of these shapes under these names."""
     return all(name in arrays and arrays[name].shape == shape for name, shape in shapes.items())

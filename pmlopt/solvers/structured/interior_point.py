@@ -117,7 +117,7 @@ def minimise(
 
 
 def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point, int]:
-    """The point that single precision comes to, and after how many iterations."""
+    """Return the point that single precision reaches, and after how many iterations."""
     narrow, point = narrowed(task), narrowed_point(start)
     least = max(SINGLE_PRECISION_GAP * task.prior.size, watch.near)
     idle, last = 0, None
@@ -140,7 +140,7 @@ def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point
 
 
 def _blurred(newton: Newton, last: Newton) -> bool:
-    """Whether equations are missed by more than at the last point, and by more than rounding should make."""
+    """Return whether equations are violated by more than before, and by more than rounding makes."""
     return any(
         here > max(there, most)
         for here, there, most in zip(newton.mismatch, last.mismatch, SINGLE_PRECISION_MISMATCH, strict=True)
@@ -158,14 +158,14 @@ class _Watch:
 
     @property
     def proved(self) -> bool:
-        """Whether the aim is reached, or the gap is small enough and no longer follows the products."""
+        """Return whether the target is reached, or the gap is small and no longer follows the products."""
         return (
             self.gap
             <= (AIMED_GAP_SHARE if self.best.gap > AIMED_GAP_SHARE**2 * self.enough else 1.0) * self.enough
         )
 
     def look(self, point: Point) -> None:
-        """Certify a point; the next is due when the products have halved."""
+        """Certify a point; the next one is due when the products have halved."""
         gap = self.gap_of(point)
         self.near = min(self.near, point.gap / 2)
         if gap < self.gap:
@@ -173,7 +173,7 @@ class _Watch:
 
 
 def _over(iteration: int, idle: int, clock: Clock) -> str:
-    """Why it must end here, if it must."""
+    """Return why the method must end here; empty if it need not."""
     if idle >= PATIENCE:
         return "nothing improves"
     if iteration >= MAX_STEPS:
@@ -182,7 +182,7 @@ def _over(iteration: int, idle: int, clock: Clock) -> str:
 
 
 def _iterate(newton: Newton) -> tuple[Point, float]:
-    """The next point, and the shorter one of the two steps."""
+    """Return the next point, and the shorter one of the two step lengths."""
     at = newton.at
     now = at.products
     pairs = sum(product.size for product in now.values()) - newton.task.unpaired

@@ -24,7 +24,7 @@ from pmlopt.solvers.structured.points import Family, Point
 
 
 def cholesky(systems: FloatArray) -> FloatArray:
-    """(K, K, M) lower factors of M positive definite systems (K, K, M)."""
+    """Compute the (K, K, M) lower factors of M positive definite systems (K, K, M)."""
     if len(systems) == 1:
         return np.sqrt(systems)
     factor = np.zeros_like(systems)
@@ -36,7 +36,7 @@ def cholesky(systems: FloatArray) -> FloatArray:
 
 
 def factor_of_squares(rows: FloatArray) -> FloatArray:
-    """(k, k, M) lower factors of `sum_i rows_i rows_i'`, from the rows (n, k, M) without forming it.
+    """Compute the (k, k, M) lower factors of `sum_i rows_i rows_i'` from the rows, without forming it.
 
     The modified Gram-Schmidt process on the columns of the rows, which is backward stable for the factor.
     """
@@ -56,7 +56,7 @@ def factor_of_squares(rows: FloatArray) -> FloatArray:
 
 
 def forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]:
-    """The solutions of `factor x = parts`, for parts of any shape with the outputs as the last axis."""
+    """Solve `factor x = parts` by forward substitution, for parts whose last axis is the outputs."""
     found: list[FloatArray] = []
     for row, part in zip(factor, parts, strict=True):
         rest = part
@@ -67,7 +67,7 @@ def forward(factor: FloatArray, parts: Sequence[FloatArray]) -> list[FloatArray]
 
 
 def solved(factor: FloatArray, right: FloatArray) -> FloatArray:
-    """(K, M) the solutions of `factor factor' x = right`."""
+    """Solve `factor factor' x = right` for (K, M) right sides."""
     if not len(right):
         return right
     if len(right) == 1:
@@ -85,7 +85,7 @@ REFINEMENTS = 4
 
 
 class Precision(NamedTuple):
-    """LAPACK in one precision, and what rounding means there.
+    """The LAPACK routines of one precision, and the size of rounding there.
 
     Attributes:
         square: adds the product of a matrix with its transpose.
@@ -105,7 +105,7 @@ class Precision(NamedTuple):
 
 @cache
 def precision(single: bool) -> Precision:
-    """LAPACK in single or double precision."""
+    """Return the LAPACK routines in single or double precision."""
     from scipy.linalg import blas, lapack
 
     if single:
@@ -114,7 +114,7 @@ def precision(single: bool) -> Precision:
 
 
 class Newton:
-    """The system at a point, factored.
+    """The Newton system at a point, factored.
 
     Args:
         task: the program.
@@ -171,7 +171,7 @@ class Newton:
             self.stiff.append(np.sqrt(self.theta["low"]) * self.block.lower[:, None])
 
     def _gather_columns(self) -> tuple[FloatArray, FloatArray]:
-        """What z and u share with the coupling rows and with each other.
+        """Compute the coefficients that z and u share with the coupling rows and with each other.
 
         That is `weighed` (K of C, M) and `pulled` (k of C, M), and `lean` (K, k, M).
 
@@ -212,18 +212,18 @@ class Newton:
         self.root = factor_of_squares(np.array([*rows, *bent]))
 
     def _weighed(self, weights: FloatArray, costs: FloatArray) -> FloatArray:
-        """(N, M) psi times the weights of a row of the columns, less what r moves with the entries."""
+        """Compute (N, M) psi times the weights of a column row, less what r moves with the entries."""
         if self.hinge is None:
             return weights[:, None] * self.psi
         return (weights[:, None] - costs[:, None] * self.sway) * self.psi
 
     def _in_columns(self, part: FloatArray) -> FloatArray:
-        """(K, M) what a change of the entries makes in the rows of the columns, through r too."""
+        """Compute the (K, M) change of the columns' rows by a change of the entries, through r too."""
         out = self.task.weights @ part
         return out if self.hinge is None else np.asarray(out - self.task.hinge_costs @ (self.sway * part))
 
     def _in_rows(self, part: FloatArray, scalar: int | None = None) -> FloatArray:
-        """(C, M) what a change of the entries, and of a scalar beside, makes in the coupling rows."""
+        """Compute the (C, M) change of the coupling rows by a change of the entries and of a scalar."""
         task = self.task
         if task.places[2] == len(part):
             return part
@@ -248,7 +248,7 @@ class Newton:
         self.factor = self._factored(total)
 
     def _factored(self, total: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The Cholesky factor of a system that is scaled to a unit diagonal, and what scales it."""
+        """Factor a system scaled to a unit diagonal by Cholesky, and return the factor and the scale."""
         if not len(total):
             return total, total.diagonal()
         diagonal = np.diag_indices(len(total))
@@ -264,7 +264,7 @@ class Newton:
         raise ArithmeticError("the Newton system is not positive definite")
 
     def _after(self, factored: tuple[FloatArray, FloatArray], right: FloatArray) -> FloatArray:
-        """The solution of a factored system, for one right side or several beside each other."""
+        """Solve a factored system, for one right side or several in columns."""
         factor, unit = factored
         if not len(unit):
             return right
@@ -273,12 +273,12 @@ class Newton:
         return np.asarray(found * scale)
 
     def _plus_square(self, total: FloatArray, part: FloatArray, sign: float) -> FloatArray:
-        """The lower triangle of `total + sign part part'`, in place."""
+        """Add `sign part part'` to the lower triangle of a matrix, in place."""
         square = self.precision.square(sign, part.T, beta=1.0, c=total, trans=1, lower=1, overwrite_c=1)
         return np.asarray(square)
 
     def _add_entries(self, total: FloatArray) -> None:
-        """What the entries by themselves make in the lower triangle of the system of the coupling rows."""
+        """Add the contribution of the entries to the lower triangle of the coupling rows' system."""
         first, last, _ = self.task.places
         alone = self._of_letters()
         letters = np.arange(first).reshape(len(alone), -1)
@@ -289,7 +289,7 @@ class Newton:
             total[first:last, first:last] += self.task.border.square(self.psi)
 
     def _of_letters(self) -> FloatArray:
-        """(a, a, N) the same in the rows of each letter: the sum, and the budget where there is one."""
+        """Compute the (a, a, N) contributions of the entries to each letter's sum and budget."""
         own = self.psi.sum(axis=1)
         if self.task.budget is None:
             return np.array([[own]])
@@ -298,12 +298,12 @@ class Newton:
         return np.array([[own, both], [both, (swayed * self.sway + self.loss).sum(axis=1)]])
 
     def _border_of_letters(self, border: Border) -> FloatArray:
-        """(B, C) the same in a border and the rows of the letters."""
+        """Compute the (B, C) contributions of the entries to side constraints against the letters."""
         own = border.by_letter(self.psi)
         return own if self.task.budget is None else np.hstack([own, -border.by_letter(self.sway * self.psi)])
 
     def _residuals(self) -> None:
-        """What is missing of each equation at the point."""
+        """Compute the residual of each equation at the point."""
         task, block, p, duals = self.task, self.block, self.at, self.at.duals
         sums, budgets, border, total = task.split(p.rows)
         self.stationary = duals["above"] - task.costs
@@ -330,26 +330,26 @@ class Newton:
             self.means += p.slacks["spare"]
 
     def _priced(self, sums: FloatArray, border: FloatArray, means: FloatArray) -> FloatArray:
-        """(N, M) what the entries have in the rows, at these multipliers."""
+        """Compute the (N, M) multiplier terms of the rows in the entries' equations."""
         out = np.multiply(self.task.weights.T, means) if len(means) == 1 else self.task.weights.T @ means
         out += sums[:, None]
         return out if self.task.border is None else np.asarray(out + self.task.border.priced(border))
 
     def _priced_r(self, budgets: FloatArray, means: FloatArray) -> FloatArray:
-        """(N, M) what the r have in the rows, at these multipliers."""
+        """Compute the (N, M) multiplier terms of the rows in the equations of r."""
         out = -self.task.hinge_costs.T @ means
         return out if not len(budgets) else out - budgets[:, None]
 
     @cached_property
     def mismatch(self) -> tuple[float, float]:
-        """The largest violation of an equation of an entry by the multipliers, and of a coupling row."""
+        """Return the largest residual of an entry's equation, and of a coupling row."""
         entries = max(self.stationary.max(), -self.stationary.min())
         return float(entries), float(np.abs(self.rows).max())
 
     # ------------------------------------------------------------ steps
 
     def step(self, want: Family | None = None) -> Point:
-        """The step that mends the equations, and changes the products by what is wanted, to first order.
+        """Compute the step that restores the equations, and changes the products as wanted, to first order.
 
         Args:
             want: by name, of the shape of the slacks; left out, what makes the products zero.
@@ -390,7 +390,7 @@ class Newton:
         return self._step(to, dv, dr, du, dz, dy)
 
     def _pushes(self, to: Family) -> tuple[FloatArray, FloatArray | None, FloatArray]:
-        """How far the wanted products and what is missing move P and r; and what they ask of u."""
+        """Compute how far the wanted products and the residuals move P and r, and their right side in u."""
         block, push = self.block, to["above"] + self.stationary
         scalars = self.stationary_u.copy()
         if self.based:
@@ -411,7 +411,7 @@ class Newton:
         return push, None if own is None else self.loss * own + self.sway * push, scalars
 
     def _moves(self, dy: FloatArray, dz: FloatArray, du: FloatArray) -> tuple[FloatArray, FloatArray | None]:
-        """The steps of P and r that belong to steps of y, z and u."""
+        """Compute the steps of P and r that belong to steps of y, z and u."""
         sums, budgets, border, _ = self.task.split(dy)
         out = self._priced(sums, border, dz)
         own = None
@@ -428,7 +428,7 @@ class Newton:
     def _solve(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The eliminated system: y by its factor, then u and z of each output."""
+        """Solve the eliminated system: y by its factor, then u and z of each output."""
         lift = solved(self.mass, means)
         right = scalars
         for part, amount in zip(self.lean, lift, strict=True):
@@ -453,7 +453,7 @@ class Newton:
         dz: FloatArray,
         dy: FloatArray,
     ) -> Point:
-        """The step of all slacks and multipliers from that of P, r, u and the multipliers of the rows."""
+        """Assemble the step of all slacks and multipliers from that of P, r, u and the rows' multipliers."""
         task, block = self.task, self.block
         low = block.lower @ du
         slacks: Family = {"above": dv - low if self.based else dv}
@@ -476,14 +476,14 @@ class Newton:
 
 
 def _kept(part: FloatArray, where: BoolArray | None) -> FloatArray:
-    """What is left where some entries are zero, in place."""
+    """Set the entries outside a mask to zero, in place."""
     if where is not None:
         part *= where
     return part
 
 
 def _combined(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
-    """The sum of matrices times a number, or one a letter: no copy where one of them is all there is."""
+    """Sum matrices times a number for each letter; without a copy where one of them is all there is."""
     terms = [(part, factor) for part, factor in parts if factor.any()]
     if not terms:
         return np.zeros_like(parts[0][0])
@@ -495,7 +495,7 @@ def _combined(parts: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
 
 
 class NewtonByOutputs(Newton):
-    """The same system and steps as `Newton`.
+    """The same system and steps as `NewtonSystem`, with the letters' multipliers eliminated first.
 
     With y for the multipliers of the rows of the letters, and t for those of the other rows and z,
 
@@ -547,7 +547,7 @@ class NewtonByOutputs(Newton):
     def _solve(
         self, rows: FloatArray, means: FloatArray, scalars: FloatArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """y, z and u of the eliminated system."""
+        """Solve the eliminated system for y, z and u."""
         first = self.task.places[0]
         own = self._forward(rows[:first])
         left = np.concatenate([rows[first:], means.ravel()]) - own @ self.shared
@@ -559,7 +559,7 @@ class NewtonByOutputs(Newton):
         return np.concatenate([y, t[:alone]]), t[alone:].reshape(means.shape), u.reshape(scalars.shape)
 
     def _forward(self, part: FloatArray) -> FloatArray:
-        """The inverse factor of D times rows (a N, ...) of the letters."""
+        """Apply the inverse factor of D to rows (a N, ...) of the letters."""
         if len(self.own) == 1:
             return np.asarray((part.T / self.own[0, 0]).T)
         by_letter = part.T.reshape(-1, len(self.own), self.own.shape[2])
@@ -567,7 +567,7 @@ class NewtonByOutputs(Newton):
         return np.concatenate(found, axis=1).T.reshape(part.shape)
 
     def _backward(self, part: FloatArray) -> FloatArray:
-        """The transposed inverse factor of D times one number for each row of the letters."""
+        """Apply the transposed inverse factor of D to one number for each row of the letters."""
         if len(self.own) == 1:
             return np.asarray(part / self.own[0, 0])
         (one, _), (across, two) = self.own
@@ -577,7 +577,7 @@ class NewtonByOutputs(Newton):
 
 
 def newton_at(task: Task, at: Point) -> Newton:
-    """The system at a point, in the order in which there is less left to factor."""
+    """Build the Newton system at a point, in the order of elimination that leaves less to factor."""
     first, _, count = task.places
     dense = (len(task.mean) + len(task.block.inside)) * task.costs.shape[1] + count - first
     return NewtonByOutputs(task, at) if dense < first else Newton(task, at)

@@ -18,7 +18,7 @@ BELOW_ONE = float(np.nextafter(1.0, 0.0))
 
 @dataclass(frozen=True, eq=False)
 class Point:
-    """A point strictly inside, or a step from one.
+    """A strictly interior point of the interior-point method, or a step from one.
 
     Attributes:
         slacks: what is positive, by name: "above" and "below" (N, M) the distances of P from its ends;
@@ -41,13 +41,13 @@ class Point:
 
     @property
     def mechanism(self) -> FloatArray:
-        """(N, M) the matrix P at this point."""
+        """Return the (N, M) matrix P at this point."""
         return self.slacks["above"] + self.low
 
     def parts(
         self, allowed: BoolArray | None, hinged: BoolArray | None
     ) -> tuple[FloatArray, FloatArray | None]:
-        """P and r, with zeros where they may not be."""
+        """Return P and r, with zeros where they may not be positive."""
         matrix, excess = self.mechanism, self.slacks.get("excess")
         if excess is not None and hinged is not None:
             excess = excess * hinged
@@ -55,16 +55,16 @@ class Point:
 
     @property
     def products(self) -> Family:
-        """Slacks times multipliers: zero at an optimum."""
+        """Return the slacks times their multipliers: zero at an optimum."""
         return {name: slack * self.duals[name] for name, slack in self.slacks.items()}
 
     @property
     def gap(self) -> float:
-        """Their sum: the duality gap of a point that meets the equations."""
+        """Return the sum of the slack products: the duality gap of a point that meets the equations."""
         return float(sum(np.vdot(self.duals[name], slack) for name, slack in self.slacks.items()))
 
     def gap_after(self, step: Point, primal: float, dual: float) -> float:
-        """The gap so far along a step."""
+        """Compute the duality gap at given lengths along a step."""
         total = 0.0
         for name, slack in self.slacks.items():
             here, there, change = self.duals[name], step.duals[name], step.slacks[name]
@@ -76,7 +76,7 @@ class Point:
         return total
 
     def moved(self, step: Point, primal: float, dual: float) -> Point:
-        """The point so far along a step."""
+        """Return the point at given lengths along a step."""
         return Point(
             {name: _along(slack, step.slacks[name], primal) for name, slack in self.slacks.items()},
             {name: _along(multiplier, step.duals[name], dual) for name, multiplier in self.duals.items()},
@@ -87,7 +87,7 @@ class Point:
         )
 
     def lengths(self, step: Point) -> tuple[float, float]:
-        """The longest primal and dual steps inside, at most 1."""
+        """Compute the longest primal and dual step lengths that stay inside, at most 1."""
         primal = [_ratio(step.slacks[name], slack) for name, slack in self.slacks.items()]
         dual = [_ratio(step.duals[name], multiplier) for name, multiplier in self.duals.items()]
         return min(primal), min(dual)
@@ -105,17 +105,17 @@ def _ratio(step: FloatArray, at: FloatArray) -> float:
 
 
 def narrowed(task: Task) -> Task:
-    """The program with its numbers in single precision; there must be no border."""
+    """Return the program with its numbers in single precision; it must have no side constraints."""
     return replace(task, costs=_narrow(task.costs), block=_narrow(task.block))
 
 
 def narrowed_point(point: Point) -> Point:
-    """The point in single precision."""
+    """Return the point in single precision."""
     return _as(point, np.float32)
 
 
 def widened_point(task: Task, point: Point) -> Point:
-    """The point in double precision, with slacks that are again the differences that they stand for.
+    """Return the point in double precision, with slacks recomputed as the differences that they stand for.
 
     In single precision they have drifted by its rounding. The first scalar and the r are raised by so much,
     so that no slack falls; what that leaves of the rows, Newton's next steps mend.
@@ -147,7 +147,7 @@ def _as(point: Point, kind: type[np.floating]) -> Point:
 
 
 def _narrow(part: Any) -> Any:
-    """A part of a program with its arrays of floats in single precision."""
+    """Return a part of a program with its arrays of floats in single precision."""
     if isinstance(part, Block | Hinge):
         return replace(part, **{one.name: _narrow(getattr(part, one.name)) for one in fields(part)})
     return part.astype(np.float32) if isinstance(part, np.ndarray) and part.dtype == np.float64 else part
@@ -158,7 +158,7 @@ VOID = 1e-30
 
 
 def centre(task: Task) -> Point:
-    """The uniform mechanism, strictly inside, with multipliers for which each entry's cost is met."""
+    """Build the uniform mechanism, strictly inside, with multipliers that satisfy the dual equations."""
     n, m = task.costs.shape
     scalars = np.repeat(task.block.inside[:, None] / m, m, axis=1)
     hinge = task.block.hinge
@@ -173,7 +173,7 @@ def centre(task: Task) -> Point:
 
 
 def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: FloatArray) -> Family:
-    """The slacks at a matrix, scalars and r; those of rows that leave none are those of the centre."""
+    """Compute the slacks at a matrix, scalars and r; rows that leave none get those of the center."""
     block = task.block
     low = block.lower @ scalars
     slacks: Family = {"above": _stood_in(matrix - low, task.allowed)}
@@ -195,7 +195,7 @@ def _slacks(task: Task, matrix: FloatArray, excess: FloatArray | None, scalars: 
 def _point(
     task: Task, slacks: Family, scalars: FloatArray, means: FloatArray, rows: FloatArray, more: FloatArray
 ) -> Point:
-    """A point with multipliers that meet the equations of P, and some more of each."""
+    """Make an iterate with multipliers that meet the equations of P, each increased by a margin."""
     reduced = task.reduced(rows, means)
     duals: Family = {"above": np.maximum(reduced, 0.0) + more}
     if task.block.capped:
@@ -216,5 +216,5 @@ def _point(
 
 
 def _stood_in(part: FloatArray, where: BoolArray | None) -> FloatArray:
-    """Distances with one in the place of those that are not there."""
+    """Return distances with ones in the place of absent entries."""
     return part if where is None else np.where(where, part, 1.0)

@@ -46,7 +46,9 @@ def run(
 
 
 def model_of(task: Task) -> highspy.HighsLp:
-    """Columns: P less its lower end, row by row, then the scalars. Rows: sums, means, upper ends.
+    """Build the HiGHS model, with columns for P less its lower end, row by row, then the scalars.
+
+    Rows: sums, means, upper ends.
 
     The lower end is no row: it is in the sums and in the means.
     """
@@ -92,7 +94,7 @@ def model_of(task: Task) -> highspy.HighsLp:
 def _start(
     solver: highspy.Highs, task: Task, matrix: FloatArray | None, basis: Mapping[str, NDArray[Any]] | None
 ) -> bool:
-    """Hand a start over, if there is one of this shape."""
+    """Pass a basis or a mechanism of this shape to the solver, and return whether it was taken."""
     given = None if basis is None else _basis_of(solver, basis)
     if given is not None:
         return bool(solver.setBasis(given) == highspy.HighsStatus.kOk)
@@ -108,7 +110,7 @@ def _start(
 
 
 def _basis_of(solver: highspy.Highs, arrays: Mapping[str, NDArray[Any]]) -> highspy.HighsBasis | None:
-    """A basis of this shape from what `_basis` has kept, which may come from a file."""
+    """Return a basis of this shape from the arrays of `_save_basis`, which may come from a file."""
     shapes = {"columns": (solver.getNumCol(),), "rows": (solver.getNumRow(),)}
     if not have(arrays, shapes) or any(
         arrays[name].dtype != np.int8 or not np.isin(arrays[name], _STATUSES).all() for name in shapes
@@ -125,7 +127,7 @@ _STATUSES = [int(status) for status in highspy.HighsBasisStatus.__members__.valu
 
 
 def _scalars(task: Task, matrix: FloatArray) -> FloatArray:
-    """(k, M) the scalars of each column of a mechanism."""
+    """Compute the (k, M) scalars of each column of a mechanism."""
     least, largest = matrix.min(axis=0), matrix.max(axis=0)
     block = task.block
     if block.floored:
