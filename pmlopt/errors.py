@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-MAX_MESSAGE = 2000
-"""Characters of a message."""
 MAX_WORD = 400
 """Characters without a space between them, from which on a value is cut."""
 
@@ -48,6 +46,8 @@ def readable(message: str) -> str:
         >>> len(readable("x" * 9999)) < 100
         True
     """
+    # Characters of a message.
+    max_message = 2000
 
     def named(found: re.Match[str]) -> str:
         return "a function without a name" if found[1] == "<lambda>" else f"the function {found[1]!r}"
@@ -56,9 +56,9 @@ def readable(message: str) -> str:
     text = _ADDRESS.sub("", text).replace("<lambda>", "lambda")
     text = _NUMBERS.sub(_numbers, _ARRAY.sub(_numbers, text))
     text = _LONG.sub(lambda found: f"{found[1]}...{_tail(found[0])}", text)
-    if len(text) <= MAX_MESSAGE:
+    if len(text) <= max_message:
         return text
-    return f"{text[: MAX_MESSAGE * 2 // 3]} ... {text[-MAX_MESSAGE // 4 :]}"
+    return f"{text[: max_message * 2 // 3]} ... {text[-max_message // 4 :]}"
 
 
 def _numbers(found: re.Match[str]) -> str:

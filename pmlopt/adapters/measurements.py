@@ -22,9 +22,6 @@ try:
 except ImportError:
     raise MissingExtraError("measurements need OpenDP: pip install 'pmlopt[opendp]'") from None
 
-STEPS = 64
-"""How many units in the last place a level is raised at most until it is proved."""
-
 
 def ldp_measurement(mechanism: MechanismLike) -> Any:
     """Return the mechanism as an OpenDP measurement on one value, epsilon-differentially private with its LDP
@@ -87,7 +84,8 @@ def _proved(prior: Prior, mechanism: Any, level: float, requirement: type[Requir
             "draws: take the mechanism of a Result, or that of certify(design(...), matrix)"
         )
     claimed = max(level, 0.0)
-    for _ in range(STEPS):
+    # How many units in the last place a level is raised at most until it is proved.
+    for _ in range(64):
         if holds_exactly(prior, requirement(claimed), mechanism.matrix):  # type: ignore[call-arg]
             return claimed
         claimed = math.nextafter(claimed, math.inf)

@@ -33,16 +33,13 @@ if TYPE_CHECKING:
     from pmlopt.model.uncertainty import JointLaws, PriorSet
 
 
-MOST_WORKERS = 256
-"""Processes of one command: each takes about 0.2 GB."""
-
-
 @dataclass(frozen=True)
 class Workers:
     """What runs in parallel; results do not depend on it."""
 
+    # Processes of one command: each takes about 0.2 GB.
     workers: Annotated[int, Opt(
-        "Processes that work side by side, at most 256.", type=click.IntRange(1, MOST_WORKERS)
+        "Processes that work side by side, at most 256.", type=click.IntRange(1, 256)
     )] = 1  # fmt: skip
     scheduler: Annotated[str | None, Opt(
         "The address of a dask scheduler, such as tcp://head:8786, whose workers work instead."

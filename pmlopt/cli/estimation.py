@@ -25,12 +25,6 @@ if TYPE_CHECKING:
     from pmlopt.data.prior import Prior
     from pmlopt.releases.estimation import Estimate, GoodnessOfFit, SampledLevel
 
-MOST_VALUES = 1_000
-"""Of a column in clear, by which a table is estimated."""
-
-DIGITS = 9
-"""Of printed shares of people: what is beyond them is a solver's noise, and zero is 0."""
-
 
 _Workload: TypeAlias = Annotated[
     str | None, Opt("identity (each frequency; the default), prefix, range, mean or marginals.")
@@ -147,7 +141,8 @@ def _parts(
         raise InputError(f"give --column for each of the {len(parts)} mechanisms, in their order")
     for place, name in enumerate(by, len(columns)):
         values = tuple(dict.fromkeys(key[place] for key in outcomes))
-        if len(values) > MOST_VALUES:
+        # Of a column in clear, by which a table is estimated.
+        if len(values) > 1_000:
             raise InputError(
                 f"the column {name!r} has {len(values)} values: a table by them has too many cells"
             )
@@ -287,7 +282,8 @@ def _show(found: Estimate, apart: GoodnessOfFit | None, as_json: bool) -> None:
     say(f"Counts that fit as badly are seen with a probability of {number(found.fit.p_value)}.")
     if apart is not None:
         say(f"Independent columns look as dependent with a probability of {number(apart.p_value)}.")
-    _print(records, lambda value: number(round(value, DIGITS)))
+    # Of printed shares of people: what is beyond them is a solver's noise, and zero is 0.
+    _print(records, lambda value: number(round(value, 9)))
 
 
 def _records(letters: Sequence[Label], intervals: Any, **values: Any) -> list[dict[str, Any]]:

@@ -58,12 +58,9 @@ def compose(
     level = show(list(map(str, mechanism_files)), mechanisms, prior, as_json)
     if output is not None:
         whole = compose_attributes(mechanisms, prior.labels) if attributes else product(mechanisms)
-        prove(aligned(prior, whole), PML(level + LEVEL_ROOM), whole).save(output)
+        # Nats by which a level may be off that is claimed of floats: what rounding adds to it.
+        prove(aligned(prior, whole), PML(level + 1e-12), whole).save(output)
         say(f"the product mechanism is written to {output}, with a certificate of its level", err=as_json)
-
-
-LEVEL_ROOM = 1e-12
-"""Nats by which a level may be off that is claimed of floats: what rounding adds to it."""
 
 
 def _show_one_secret(

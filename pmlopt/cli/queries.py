@@ -219,9 +219,6 @@ def _print(found: Sequence[Result[RecordCertificate]], epsilon: float | None) ->
         )
 
 
-MOST_POINTS = 100_000
-"""Points of one sweep: at ten a second, three hours."""
-
 UNASKED = Asked()
 """What was asked where no option was given."""
 
@@ -333,6 +330,8 @@ def read_grid(text: str) -> list[float]:
         >>> read_grid("0.1,0.5"), read_grid("0:1:5")
         ([0.1, 0.5], [0.0, 0.25, 0.5, 0.75, 1.0])
     """
+    # Points of one sweep: at ten a second, three hours.
+    most_points = 100_000
     if ":" not in text:
         return read_numbers(text, "--epsilon")
     parts = text.split(":")
@@ -340,9 +339,9 @@ def read_grid(text: str) -> list[float]:
         start, stop, count = float(parts[0]), float(parts[1]), int(parts[2])
     except (ValueError, IndexError):
         count = 0
-    if count > MOST_POINTS:
+    if count > most_points:
         raise InputError(
-            f"--epsilon {text!r}: has {count} points, and at most {MOST_POINTS} are solved at once: split "
+            f"--epsilon {text!r}: has {count} points, and at most {most_points} are solved at once: split "
             "the range, or call pmlopt.sweep from Python"
         )
     if count < 1 or len(parts) != 3 or not math.isfinite(start) or not math.isfinite(stop):

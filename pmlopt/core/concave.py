@@ -13,15 +13,6 @@ from pmlopt.core.arrays import FloatArray, rounding_of
 Local: TypeAlias = tuple[float, FloatArray, FloatArray]
 """Of a law the value of the function, its (N,) gradient, and minus its (N, N) second derivatives."""
 
-CENTRING = 0.1
-"""The share of the complementarity that a step aims at."""
-
-TO_BOUNDARY = 0.99
-"""The share of the way to the nearest boundary that a step may go."""
-
-HALVINGS = 40
-"""Of a step that does not raise the barrier function: more would not move a float."""
-
 
 def largest_over_laws(
     local: Callable[[FloatArray], Local], letters: int, tolerance: float, iterations: int = 200
@@ -48,6 +39,8 @@ def largest_over_laws(
         >>> found[0].round(6).tolist(), round(found[1], 9) == round(found[2], 9) == -0.610864302
         ([0.7, 0.3], True)
     """
+    # The share of the way to the nearest boundary that a step may go.
+    to_boundary = 0.99
     law = best = np.full(letters, 1 / letters)
     lower, upper, slack = -math.inf, math.inf, None
     value, gradient, curved = local(law)
@@ -66,7 +59,8 @@ def largest_over_laws(
         # letter would put the start on the boundary
         if slack is None:
             slack = gradient.max() - gradient + max(float(np.ptp(gradient)), upper - lower, 1e-300)
-        aim = CENTRING * float(law @ slack) / letters
+        # The share of the complementarity that a step aims at.
+        aim = 0.1 * float(law @ slack) / letters
         system = curved + np.diag(slack / law)
         try:
             # one factorisation for two right sides: the step without the constraint, and its correction
@@ -79,11 +73,12 @@ def largest_over_laws(
         # the multiplier of `sum(p) = 1` is chosen so that the step sums to 0
         step = both[:, 0] - both[:, 1] * (both[:, 0].sum() / both[:, 1].sum())
         dual = aim / law - slack - slack / law * step
-        length = min(1.0, TO_BOUNDARY * room(law, step))
+        length = min(1.0, to_boundary * room(law, step))
         barrier = value + aim * float(np.log(law).sum())
         # near the optimum the barrier rises by less than its rounding: such steps must count as rises
         barrier -= rounding_of(letters, 1.0) * (abs(value) + abs(barrier))
-        for _ in range(HALVINGS):
+        # Of a step that does not raise the barrier function: more would not move a float.
+        for _ in range(40):
             moved = law + length * step
             # the step sums to 0 except for rounding, which would accumulate over the iterations
             moved = moved / moved.sum()
@@ -93,7 +88,7 @@ def largest_over_laws(
             length /= 2
         else:
             break
-        slack = slack + min(1.0, TO_BOUNDARY * room(slack, dual)) * dual
+        slack = slack + min(1.0, to_boundary * room(slack, dual)) * dual
         law, (value, gradient, curved) = moved, found
     return best, lower, max(lower, upper)
 

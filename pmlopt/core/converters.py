@@ -48,8 +48,6 @@ Schema: TypeAlias = dict[str, Any]
 
 DEEPEST = 50
 """Levels of nesting that are read: a certificate has ten, and the interpreter breaks off at a thousand."""
-LONGEST_FRACTION = 4_000
-"""Digits of a fraction; Python refuses whole numbers of more than 4,300."""
 INFINITIES = {"inf": math.inf, "-inf": -math.inf}
 """How infinite numbers are written, for which JSON has no word."""
 
@@ -163,7 +161,8 @@ def _number(data: Any, place: Place, kind: Any, notes: Sequence[Any]) -> Any:
 
 def _fraction(data: Any, place: Place, _: Any, __: Any) -> Fraction:
     text = str(data) if isinstance(data, int) else data
-    if len(text) > LONGEST_FRACTION or not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):
+    # Digits of a fraction; Python refuses whole numbers of more than 4,300.
+    if len(text) > 4_000 or not re.fullmatch(r"-?[0-9]+(/[0-9]+)?", text):
         place.refuse(data, "a fraction of whole numbers, such as '3/8'")
     above, _, under = text.partition("/")
     if under and not int(under):

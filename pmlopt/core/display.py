@@ -144,10 +144,6 @@ def _shaded(value: float) -> str:
     return f"<td style='background:rgba(0,114,178,{0.75 * value:.3f})'>{number(value)}</td>"
 
 
-MOST_LABELS = 40
-"""The number of labels up to which all of them are written at an axis."""
-
-
 def figure_class() -> type[Figure]:
     """Return Matplotlib's Figure, or raise an error that names the extra."""
     try:
@@ -201,8 +197,10 @@ def bars(values: FloatArray, labels: Sequence[Label], upright: str) -> Figure:
 
 def _name(axes: Axes, across: Sequence[Label], upright: Sequence[Label] = ()) -> None:
     """Write the labels at the axes, where there are some and they are few."""
-    if len(across) <= MOST_LABELS:
+    # The number of labels up to which all of them are written at an axis.
+    most_labels = 40
+    if len(across) <= most_labels:
         names = [shown(str(label)) for label in across]
         axes.set_xticks(range(len(names)), names, rotation=90, parse_math=False)
-    if 0 < len(upright) <= MOST_LABELS:
+    if 0 < len(upright) <= most_labels:
         axes.set_yticks(range(len(upright)), [shown(str(label)) for label in upright], parse_math=False)

@@ -6,9 +6,6 @@ from collections.abc import Sequence
 
 from pmlopt.errors import FileFormatError
 
-SUM_RTOL = 0.01
-"""How far the sum of a row that was rounded may be from the one that it stands for."""
-
 
 def is_number(text: str) -> bool:
     """Return whether a text reads as a number, which may be infinite or NaN."""
@@ -76,8 +73,9 @@ def _are_probabilities(cells: Sequence[str]) -> bool:
         return False
     numbers = [float(text) for text in texts]
     total = sum(numbers)
+    # How far the sum of a row that was rounded may be from the one that it stands for.
     return min(numbers, default=-1.0) >= 0 and any(
-        abs(total - whole) <= SUM_RTOL * whole for whole in (1.0, 100.0)
+        abs(total - whole) <= 0.01 * whole for whole in (1.0, 100.0)
     )
 
 

@@ -14,9 +14,6 @@ from pmlopt.errors import LabelWarning
 MISSING_WORDS = frozenset({"NA", "N/A", "n/a", "#N/A", "<NA>", "NaN", "nan", "NaT", "NULL", "None"})
 """What programs write for a missing cell; `NA` is what R writes."""
 
-MAX_PAIRS = 3
-"""The number of pairs that a warning names."""
-
 
 def describe_difference(labels: Iterable[Label], others: Iterable[Label]) -> str:
     """Return a clause on the first label that some other is only written otherwise; empty text without one.
@@ -45,15 +42,17 @@ def describe_near_labels(labels: Sequence[Label]) -> list[str]:
         >>> describe_near_labels(["a", "NA"])
         ["'NA' may stand for a missing cell"]
     """
+    # The number of pairs that a warning names.
+    max_pairs = 3
     labels = list(dict.fromkeys(labels))
     texts = [label for label in labels if isinstance(label, str)]
     groups: dict[str, list[str]] = {}
     for text in texts:
         groups.setdefault(_form_of(text), []).append(text)
     pairs = [pair for group in groups.values() if len(group) > 1 for pair in pairwise(group)]
-    found = [_describe(one, other) for one, other in pairs[:MAX_PAIRS]]
-    if len(pairs) > MAX_PAIRS:
-        found.append(f"{len(pairs) - MAX_PAIRS} more pairs of labels differ so")
+    found = [_describe(one, other) for one, other in pairs[:max_pairs]]
+    if len(pairs) > max_pairs:
+        found.append(f"{len(pairs) - max_pairs} more pairs of labels differ so")
     missing = [text for text in texts if text.strip() in MISSING_WORDS]
     if missing and len(texts) == len(labels):
         words = ", ".join(map(repr, missing))

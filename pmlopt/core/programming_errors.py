@@ -32,11 +32,6 @@ PROGRAMMING_ERRORS = (
     ZeroDivisionError,
 )
 
-TRUSTED_LIBRARIES = frozenset({"numpy", "scipy"}) | sys.stdlib_module_names
-"""Libraries that raise these errors only for arguments that do not fit: the mistake is the caller's.
-
-Solvers and cvxpy are not among them: they raise the same errors where the numbers of a program defeat them.
-"""
 
 PACKAGE = Path(__file__).parent.parent
 
@@ -58,7 +53,10 @@ def is_programming_error(error: BaseException) -> TypeGuard[Exception]:
     for frame in reversed(_frames_of(error)):
         if _is_own(frame):
             return True
-        if _library_of(frame) not in TRUSTED_LIBRARIES:
+        # Libraries that raise these errors only for arguments that do not fit: the mistake is the caller's.
+        # Solvers and cvxpy are not among them: they raise the same errors where the numbers of a program
+        # defeat them.
+        if _library_of(frame) not in (frozenset({"numpy", "scipy"}) | sys.stdlib_module_names):
             return False
     return False
 

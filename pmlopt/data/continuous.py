@@ -14,9 +14,6 @@ from pmlopt.core.grids import Grid
 from pmlopt.data.prior import Prior
 from pmlopt.errors import PriorError
 
-UNIT = 2.0**-53
-"""The spacing of floats below 1: no difference of a cdf close to 1 has a finer one."""
-
 WITHOUT_DIGITS = 1e-9
 """The share of a bin's probability that rounding of the cdf may be: its level is off by as many nats."""
 
@@ -246,9 +243,11 @@ def _rounding(tails: FloatArray) -> FloatArray:
     Small ones that all are multiples of 2^-53 were subtracted from 1, as those that `scipy.stats` has no
     formula for, and keep no finer digits than the 1.
     """
+    # The spacing of floats below 1: no difference of a cdf close to 1 has a finer one.
+    unit = 2.0**-53
     small = tails[(tails > 0) & (tails < 1 / 8)]
-    subtracted = bool((small % UNIT == 0).all())
-    return 4 * UNIT * (np.ones_like(tails) if subtracted else tails)
+    subtracted = bool((small % unit == 0).all())
+    return 4 * unit * (np.ones_like(tails) if subtracted else tails)
 
 
 def box_labels(grid: Grid, kept: BoolArray) -> list[Label]:

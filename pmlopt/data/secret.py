@@ -31,9 +31,6 @@ from pmlopt.data.prior import Prior
 from pmlopt.data.tables.labelled import Numbers, column, table
 from pmlopt.errors import FileFormatError, PriorError
 
-LONGEST_COUNT = 300
-"""Digits of a count in a file; floats end at 308."""
-
 
 class Secret(Record):
     """A secret S with the joint law of (S, X), where the data X is what is released.
@@ -199,9 +196,9 @@ class Secret(Record):
         if len(texts) < len(cells):
             twice = next(pair for pair, times in Counter(pair for pair, _ in cells).items() if times > 1)
             raise FileFormatError(f"{path}: the pair {twice!r} has two rows: add them up")
+        # Digits of a count in a file; floats end at 308.
         whole = all(
-            text.strip().isascii() and text.strip().isdigit() and len(text) < LONGEST_COUNT
-            for text in texts.values()
+            text.strip().isascii() and text.strip().isdigit() and len(text) < 300 for text in texts.values()
         )
         try:
             if whole:

@@ -26,9 +26,6 @@ from pmlopt.programs.linear.program import LinearDesign, SymmetricDesign
 from pmlopt.programs.program import Program
 from pmlopt.programs.solving import solve
 
-MAX_ZIPF_LETTERS = 50
-"""Letters up to which a prior of Zipf counts is used: beyond, its gains are all rounding."""
-
 
 @dataclass(frozen=True)
 class Row:
@@ -77,7 +74,8 @@ def families(sizes: Sequence[int]) -> Iterator[tuple[str, LinearDesign]]:
         ball = L1Ball(prior, 1 / size)
         yield "uniform, PML 0.7 over a ball", _linear(prior, PML(0.7, over=ball), ExpectedLoss(hamming))
         yield "uniform, LDP 1", _linear(prior, LDP(1.0), ExpectedLoss(hamming))
-    for size in (size for size in sizes if size <= MAX_ZIPF_LETTERS):
+    # Letters up to which a prior of Zipf counts is used: beyond, its gains are all rounding.
+    for size in (size for size in sizes if size <= 50):
         prior = Prior.from_counts([int(count) for count in 1000 / np.arange(1, size + 1)])
         epsilon = -0.9 * math.log1p(-float(prior.pmf.min()))
         form = closed_forms.high_privacy(prior, epsilon)

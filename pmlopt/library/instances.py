@@ -64,12 +64,6 @@ BUILDERS: Mapping[str, Callable[..., Program[Any]]] = {
     )
 }  # fmt: skip
 """The builders that a problem file may name; its parameters are theirs."""
-LARGEST_RTOL = 1e-2
-"""The largest share of the expected value that an optimum may be off: a wider one would agree with errors."""
-LONGEST_RATIONAL = 400
-"""Characters of a rational in a file: the powers of ten at the end of the floats have 309 digits."""
-LARGEST_EXPONENT = 400
-"""Of a rational written like 1e-3: floats, and with them the levels of mechanisms, end at 308."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +79,8 @@ class Expected:
     basis: Basis
     relation: Relation
     value: float
-    rtol: Annotated[float, Range(0, LARGEST_RTOL)] = 1e-7
+    # The largest share of the expected value that an optimum may be off: a wider one would agree with errors.
+    rtol: Annotated[float, Range(0, 1e-2)] = 1e-7
     closed_form: str | None = None
     mechanism: Annotated[FloatArray, Shape("letters", "outputs")] | None = None
 
@@ -194,7 +189,9 @@ def logarithm(table: Mapping[str, Any], path: str) -> float:
     text = str(table["log"]) if set(table) == {"log"} else ""
     exponent = text.lower().partition("e")[2]
     try:
-        if len(text) > LONGEST_RATIONAL or (exponent and abs(int(exponent)) > LARGEST_EXPONENT):
+        # Characters of a rational in a file: the powers of ten at the end of the floats have 309 digits.
+        # Of a rational written like 1e-3: floats, and with them the levels of mechanisms, end at 308.
+        if len(text) > 400 or (exponent and abs(int(exponent)) > 400):
             raise ValueError
         return math.log(Fraction(text))
     except (ValueError, ZeroDivisionError, OverflowError):

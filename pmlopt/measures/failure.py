@@ -17,12 +17,6 @@ from pmlopt.data.prior import PriorLike
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import level_rounding, log_quotient, pointwise_leakage
 
-SUPREMUM_SLACK = 1e-9
-"""How far above the supremum over a set the bound may be."""
-
-MAX_NODES = 2000
-"""Nodes after which the search over a set ends with the bound in hand."""
-
 BREACH_PENALTY = 1e3
 """The price of breaking a condition of a node, as a multiplier: a limit on multipliers, which any is."""
 
@@ -98,9 +92,11 @@ def _largest(priors: LeastMeans, mechanism: Mechanism, epsilon: float) -> float:
     tick = itertools.count()
     heap = [(-1.0, next(tick), np.zeros(count, dtype=int))]
     settled = 0.0
-    for _ in range(MAX_NODES):
+    # Nodes after which the search over a set ends with the bound in hand.
+    for _ in range(2000):
         bound, _, fates = heap[0]
-        if -bound <= max(search.best, settled) + SUPREMUM_SLACK:
+        # How far above the supremum over a set the bound may be.
+        if -bound <= max(search.best, settled) + 1e-9:
             break
         heapq.heappop(heap)
         value, branch = search.node(fates)

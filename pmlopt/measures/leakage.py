@@ -16,9 +16,6 @@ from pmlopt.data.prior import Prior, PriorLike, as_prior
 from pmlopt.data.secret import Secret
 from pmlopt.errors import MechanismError, PrivacyError
 
-_SAME_SUM = 1e-12
-"""Sums of two rows that differ by no more, as a share of both, are the same but for rounding."""
-
 
 def log_quotient(low: ArrayLike, difference: ArrayLike) -> FloatArray:
     """Compute the logarithm of (low + difference) / low for low, difference >= 0, without cancellation.
@@ -65,7 +62,8 @@ def log_product_ratios(above: Any, below: Any, matrix: FloatArray) -> FloatArray
     # an inner product of N terms errs by about N units in the last place of its size
     moved[np.abs(moved) <= rounding * ((above + below) @ rest)] = 0.0
     up, down = above.sum(axis=1), below.sum(axis=1)
-    moved += np.outer(np.where(np.abs(up - down) <= _SAME_SUM * (up + down), 0.0, up - down), least)
+    # Sums of two rows that differ by no more, as a share of both, are the same but for rounding.
+    moved += np.outer(np.where(np.abs(up - down) <= 1e-12 * (up + down), 0.0, up - down), least)
     under = below @ matrix
     with np.errstate(divide="ignore", invalid="ignore"):
         # a ratio is not negative: rounding may take the difference below -1, of which log1p is NaN

@@ -13,12 +13,6 @@ from pmlopt.data.mechanism import MechanismLike, as_mechanism
 from pmlopt.errors import PrivacyError
 from pmlopt.measures.leakage import log_entry_ratios, surplus
 
-NEAR_ONE = 0.1
-"""Below so much of `max(1, alpha) |d|` a power series is summed in place of terms that cancel."""
-
-TERMS = 18
-"""Of the power series: the rest is below the last digit of a float."""
-
 
 def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
     """Compute `((1 + d)^alpha - 1 - alpha d) / (alpha - 1) >= 0` for d >= -1 and alpha from 1 on.
@@ -37,10 +31,12 @@ def order_surplus(d: FloatArray, alpha: float) -> FloatArray:
     logs = np.where(d > -1, np.log1p(inside), -np.inf)
     with np.errstate(over="ignore", invalid="ignore"):
         values = np.where(d > -1, (1 + d) * np.expm1((alpha - 1) * logs) / (alpha - 1), 0.0) - d
-    small = np.abs(d) * max(1.0, alpha) < NEAR_ONE
+    # Below so much of `max(1, alpha) |d|` a power series is summed in place of terms that cancel.
+    small = np.abs(d) * max(1.0, alpha) < 0.1
     near = d[small]
     coefficient, found, power = alpha / 2, np.zeros_like(near), near**2
-    for k in range(2, TERMS + 2):
+    # Of the power series: the rest is below the last digit of a float.
+    for k in range(2, 18 + 2):
         found += coefficient * power
         coefficient, power = coefficient * (alpha - k) / (k + 1), power * near
     values[small] = found

@@ -18,8 +18,6 @@ from pmlopt.measures.leakage import ldp_level, lip_levels, maximal_leakage, mutu
 MOST_TOLD = 3
 """Outcomes of which a summary tells: those that leak most."""
 
-NOTHING = 1e-12
-"""Leakage in nats up to which an outcome is said to tell nothing: rounding."""
 
 NEARLY = 0.99
 """The posterior from which on a value is called almost certain."""
@@ -172,7 +170,8 @@ def outcome_warnings(tells: Sequence[OutcomeTells]) -> tuple[str, ...]:
     if len(tells) == 1:
         only = said([tells[0].output])
         return (f"Only the output {only} ever occurs: it tells nothing. Another utility keeps more.",)
-    if all(one.leakage < NOTHING for one in tells):
+    # Leakage in nats up to which an outcome is said to tell nothing: rounding.
+    if all(one.leakage < 1e-12 for one in tells):
         return ("No outcome tells anything: the released values have nothing to do with the true ones.",)
     certain = [one.output for one in tells if one.identifies]
     nearly = [one.output for one in tells if NEARLY < one.after < 1.0 and one.before < NEARLY]

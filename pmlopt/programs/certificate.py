@@ -422,10 +422,6 @@ def _excess_over_bound(value: float, bound: float, maximised: bool) -> float:
     return value - bound if maximised else bound - value
 
 
-NEAR = 1e-9
-"""By what share a probability over a sample may be less than the one that follows: rounding of logarithms."""
-
-
 def confidence_claims(privacy: Requirement, prior: Any) -> tuple[Claim, ...]:
     """Check the claims that a requirement's sets of priors contain the true law with their confidence."""
     return tuple(confidence_claim(over, prior) for over in _sets(privacy) if over.delta is not None)
@@ -447,23 +443,25 @@ def confidence_claim(over: Any, prior: Any) -> Claim:
 
     Source: [grosse2025empirical, Theorem 2].
     """
+    # By what share a probability over a sample may be less than the one that follows: rounding of logarithms.
+    near = 1e-9
     delta = over.delta
     if isinstance(over, JointLaws):
         balls, most = (over.law, *over.conditionals), math.log(delta)
         known = [one for one in balls if isinstance(one, L1Ball) and one.center.counts is not None]
         logs = [_log_outside(one) for one in known]
-        holds = len(known) == len(balls) and sum(map(math.exp, logs)) <= math.exp(most) * (1 + NEAR)
+        holds = len(known) == len(balls) and sum(map(math.exp, logs)) <= math.exp(most) * (1 + near)
         return _confidence(delta, holds or None)
     if isinstance(over, L1Ball) and over.center.counts is not None:
-        if _log_outside(over) <= math.log(delta) + NEAR:
+        if _log_outside(over) <= math.log(delta) + near:
             return _confidence(delta, True)
         largest = float(over.center.pmf.max())  # `weissman_kappa` of every law in the ball is at least:
         least = min(max(largest, 1 / 3), 1 - largest) - over.radius / 2
-        possible = least <= 0 or _log_outside(over, least) <= math.log(delta) + NEAR
+        possible = least <= 0 or _log_outside(over, least) <= math.log(delta) + near
         return _confidence(delta, None if possible else False)
     if isinstance(over, Box) and getattr(prior, "counts", None) is not None and prior.samples is not None:
         made = confidence_box(prior, delta)
-        inside = (over.lower <= made.lower + NEAR).all() and (over.upper >= made.upper - NEAR).all()
+        inside = (over.lower <= made.lower + near).all() and (over.upper >= made.upper - near).all()
         return _confidence(delta, True if inside else None)
     return _confidence(delta, None)
 

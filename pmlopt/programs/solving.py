@@ -49,8 +49,6 @@ from pmlopt.programs.worst_case import methods as worst_case
 from pmlopt.solvers.outcome import FOREVER, Options, options_of
 from pmlopt.solvers.through_cvxpy import installed
 
-WALL_LIMIT = 3600.0
-"""Seconds that a method in a process of its own may take where no time limit was given."""
 GRACE = 30.0
 """Seconds that it may take beyond its time limit: it ends what it is at, and proves what it found."""
 
@@ -78,7 +76,8 @@ def run_apart(
         Exception: in strict mode a programming error.
     """
     left = options.clock.left()
-    limit = WALL_LIMIT if left is None else left + GRACE
+    # a separate process may take an hour where no time limit is given
+    limit = 3600.0 if left is None else left + GRACE
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
     child = context.Process(target=_answer, args=(sender, method, program, options, start), daemon=True)
@@ -143,9 +142,6 @@ PASSED_ON = (KeyboardInterrupt, SystemExit, MemoryError, InfeasibleError, Solver
 
 FIRST = "first-feasible"
 """What a result names as its solver where a formula gave the mechanism, after the time was over."""
-
-AHEAD = 1e-6
-"""Among results without a proof, values that differ by less are equal, and the smaller gap counts."""
 
 
 def solvers_for(program: Program[Any]) -> list[Method[Any, Any, Any]]:
@@ -482,7 +478,8 @@ def _best(
     unproved = [result for result in results if result.status is Status.UNPROVED]
     if unproved:
         sign = 1 if program.maximised else -1
-        ahead = max(sign * result.value for result in unproved) - AHEAD
+        # values without a proof that differ by less are equal, and the smaller gap decides
+        ahead = max(sign * result.value for result in unproved) - 1e-6
         return min((r for r in unproved if sign * r.value >= ahead), key=_gap_of)
     if results and question.gap_is_an_answer(program):
         return min(results, key=_gap_of)

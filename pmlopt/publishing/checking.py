@@ -50,9 +50,6 @@ FALSE_ALARMS = 1e-3
 POWER = 0.9
 """The probability with which a share of raw rows that is called detectable is detected."""
 
-_POWER_QUANTILE = 1.2815515655446004
-"""The quantile of the standard normal law at `POWER`."""
-
 
 @dataclass(frozen=True)
 class Fit:
@@ -203,7 +200,8 @@ def _against_raw_rows(
     if shift <= 0:
         return p_value, None
     refused = smallest_holding(lambda t: _bennett(t, variance, largest) <= FALSE_ALARMS, math.sqrt(variance))
-    share = (refused + 2 * offset + _POWER_QUANTILE * math.sqrt(variance)) / (rows * shift)
+    # The quantile of the standard normal law at `POWER`.
+    share = (refused + 2 * offset + 1.2815515655446004 * math.sqrt(variance)) / (rows * shift)
     return p_value, share if share <= 1 else None
 
 

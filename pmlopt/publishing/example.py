@@ -8,9 +8,6 @@ import numpy as np
 
 from pmlopt.core import files
 
-PEOPLE = 45_000
-"""Rows of the example."""
-
 EDUCATION_BY_SEX = (
     (16, 35), (46, 122), (84, 249), (160, 486), (144, 370), (295, 638), (432, 743), (144, 289),
     (3390, 7111), (2806, 4485), (500, 882), (421, 646), (1619, 3736), (536, 1187), (92, 484), (86, 327),
@@ -27,7 +24,8 @@ def write_example(path: str | os.PathLike[str], seed: int = 45_000) -> None:
         FileFormatError: the file cannot be written.
     """
     counts = np.array(EDUCATION_BY_SEX, dtype=float)
-    drawn = np.random.default_rng(seed).choice(counts.size, PEOPLE, p=counts.ravel() / counts.sum())
+    # Rows of the example.
+    drawn = np.random.default_rng(seed).choice(counts.size, 45_000, p=counts.ravel() / counts.sum())
     rows = [
         [place, 1 + cell // 2, ("Female", "Male")[cell % 2]]
         for place, cell in enumerate(drawn.tolist(), start=1)

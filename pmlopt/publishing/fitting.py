@@ -12,9 +12,6 @@ from pmlopt.publishing.releasing import ReleaseDraft, release
 MAX_SECONDS = 60.0
 """Of the search: it ends with the largest epsilon that was found to fit."""
 
-STEPS = 12
-"""Halvings of the interval that is searched."""
-
 
 def find_largest_epsilon(plan: Plan, draft: ReleaseDraft, missing: Missing = "refuse") -> float | None:
     """Find the largest epsilon at which the release of one column fits in the ledger.
@@ -36,7 +33,8 @@ def find_largest_epsilon(plan: Plan, draft: ReleaseDraft, missing: Missing = "re
         return None
     end, low, high = time.monotonic() + MAX_SECONDS, 0.0, float(epsilon)
     found = None
-    for _ in range(STEPS):
+    # Halvings of the interval that is searched.
+    for _ in range(12):
         if time.monotonic() > end:
             break
         middle = float(f"{low + (high - low) / 2:.3g}")

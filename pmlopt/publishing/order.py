@@ -27,19 +27,6 @@ from pmlopt.publishing.folder import IN_ORDER, ReleaseFile
 FALSE_WARNINGS = 1e-3
 """The probability at most, about, with which rows in a random order are warned of."""
 
-MAX_TESTED_VALUES = 64
-"""Values of a column that are told apart; where there are more, ranges of values are."""
-
-VALUE_RANGES = 16
-
-MAX_KEPT_ROWS = 2**18
-"""Rows of a column in clear that are tested, evenly spaced: it may have a value of its own in each."""
-
-MIN_RUNS_VARIANCE = 25.0
-"""Variance of the number of runs from which on its law is near enough to the normal one at
-`FALSE_WARNINGS`.
-"""
-
 
 @dataclass(frozen=True)
 class OrderTest:
@@ -73,7 +60,9 @@ def compute_runs_p_value(codes: IntArray) -> float:
     counts = np.bincount(codes).astype(float)
     s2, s3 = float((counts**2).sum()), float((counts**3).sum())
     variance = (s2 * (s2 + n * (n + 1)) - 2 * n * s3 - float(n) ** 3) / (float(n) ** 2 * (n - 1))
-    if variance < MIN_RUNS_VARIANCE:
+    # Variance of the number of runs from which on its law is near enough to the normal one at
+    # `FALSE_WARNINGS`.
+    if variance < 25.0:
         return 1.0
     runs = 1 + int((codes[1:] != codes[:-1]).sum())
     distance = max(0.0, abs(runs - (n + 1 - s2 / n)) - 0.5)
@@ -154,7 +143,8 @@ def order_claim(data: Path, form: CsvForm, described: ReleaseFile, released: Seq
 def _codes(table: Table, names: Sequence[str], released: set[str], rows: int) -> dict[str, list[IntArray]]:
     """Return the codes of columns, in each part that has an order of its own."""
     places = {name: column_place(table.names, name, table.where) for name in names}
-    step = -(-max(1, rows) // MAX_KEPT_ROWS)
+    # Rows of a column in clear that are tested, evenly spaced: it may have a value of its own in each.
+    step = -(-max(1, rows) // (2**18))
     parts: dict[tuple[Any, ...], dict[str, _Coded]] = {}
     first = 0
     partitions = table.partitions if isinstance(table, FolderTable) else ()
@@ -188,12 +178,13 @@ class _Coded:
     def codes(self) -> IntArray:
         """Return the codes, of ranges of values where these are many."""
         codes = np.concatenate([np.zeros(0, dtype=np.int64), *self._codes])
-        if len(self._numbers) <= MAX_TESTED_VALUES:
+        # Values of a column that are told apart; where there are more, ranges of values are.
+        if len(self._numbers) <= 64:
             return codes
         order = sorted(self._numbers, key=_rank)
         ranks = np.empty(len(order), dtype=np.int64)
         ranks[[self._numbers[key] for key in order]] = np.arange(len(order))
-        return np.asarray(ranks[codes] * VALUE_RANGES // len(order))
+        return np.asarray(ranks[codes] * 16 // len(order))
 
 
 def _key(value: Any) -> Any:

@@ -40,9 +40,6 @@ from pmlopt.releases.recorded import remaining_in
 SETS_OF_SAMPLES = ("confidence-ball", "confidence-box")
 """Short forms of sets of priors that are computed from the counts of a sample."""
 
-MOST_SINGLE = 50
-"""People of whom each may have a value of their own; a column of more such values is an id, and no letter."""
-
 
 @dataclass(frozen=True)
 class PlannedColumn:
@@ -200,7 +197,9 @@ class Plan:
             counts = _marginal(stated, first, len(columns))
             first += len(columns)
             table = self.release[name]
-            if "mechanism" not in table and sample == len(exact) > MOST_SINGLE:
+            # People of whom each may have a value of their own; a column of more such values is an id, and no
+            # letter.
+            if "mechanism" not in table and sample == len(exact) > 50:
                 raise InputError(
                     f"each of {sample:,} people has a value of their own: drop the column, or group it"
                 )

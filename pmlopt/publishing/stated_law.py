@@ -19,18 +19,6 @@ from pmlopt.model.uncertainty import L1Ball
 from pmlopt.model.uncertainty.confidence import weissman_radius
 from pmlopt.programs.result import Result
 
-MIN_STEP = 10
-"""People: the smallest step to which counts are rounded."""
-
-PEOPLE_PER_STEP_UNIT = 1_000
-"""Steps grow with a file: rounding changes a share by about one in so many at most, and by five people."""
-
-LEVEL_STEPS_PER_NAT = 20
-"""Levels that are computed from the exact table of columns in clear are rounded up to so many steps a nat."""
-
-EXACT_PRIOR_ATOL = 1e-9
-"""Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more."""
-
 
 def rounding_step(people: int) -> int:
     """Return the step to which the counts of so many people are rounded: 10, 20, 50, 100, 200, ...
@@ -41,7 +29,9 @@ def rounding_step(people: int) -> int:
         >>> [rounding_step(people) for people in (200, 19_999, 20_000, 45_000, 1_000_000)]
         [10, 10, 20, 20, 1000]
     """
-    most = max(MIN_STEP, people // PEOPLE_PER_STEP_UNIT)
+    # People: the smallest step to which counts are rounded.
+    # Steps grow with a file: rounding changes a share by about one in so many at most, and by five people.
+    most = max(10, people // 1_000)
     power = 10 ** (len(str(most)) - 1)
     return max(factor * int(power) for factor in (1, 2, 5) if factor * power <= most)
 
@@ -89,10 +79,12 @@ def round_level_up(level: float) -> float:
         >>> round_level_up(0.7366), round_level_up(0.0), round_level_up(0.05)
         (0.75, 0.0, 0.05)
     """
+    # Levels that are computed from the exact table of columns in clear are rounded up to so many steps a nat.
+    level_steps_per_nat = 20
     if not math.isfinite(level):
         return level
     # twenty steps make one nat: the quotient is the float nearest to the multiple
-    found = math.ceil(level * LEVEL_STEPS_PER_NAT) / LEVEL_STEPS_PER_NAT
+    found = math.ceil(level * level_steps_per_nat) / level_steps_per_nat
     return max(found, level)
 
 
@@ -214,9 +206,8 @@ def check_no_exact_prior(
 
     def is_of(counts: Mapping[Label, int]) -> bool:
         total = sum(counts.values())
-        return all(
-            abs(known[label_key(label)] - count / total) < EXACT_PRIOR_ATOL for label, count in counts.items()
-        )
+        # Probabilities that differ by less are of the same counts: those of up to 10^8 people differ by more.
+        return all(abs(known[label_key(label)] - count / total) < 1e-9 for label, count in counts.items())
 
     if is_of(exact) and not is_of(stated):
         raise InputError(

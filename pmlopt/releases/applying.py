@@ -170,9 +170,6 @@ def _at_work(
 SUMMARY = "applied.json"
 """What a released folder says of itself."""
 
-MAX_PARTS = 256
-"""Files that the rows of a folder are released into: each is made of a piece of every file of the data."""
-
 
 def apply_folder(
     table: FolderTable,
@@ -280,7 +277,8 @@ def _groups(sources: Mapping[str, Path]) -> dict[str, list[str]]:
 
 def _count_parts(group: Sequence[object]) -> int:
     """Return into how many files the rows of a group of files are released."""
-    return min(len(group), MAX_PARTS)
+    # Files that the rows of a folder are released into: each is made of a piece of every file of the data.
+    return min(len(group), 256)
 
 
 @dataclass(frozen=True)

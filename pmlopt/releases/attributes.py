@@ -19,9 +19,6 @@ from pmlopt.errors import MechanismError, PriorError
 from pmlopt.measures.leakage import leakage_level, on_letters_of
 from pmlopt.releases.joint import LARGEST_PRODUCT, listed
 
-LARGEST_SEARCH = 2_000_000_000
-"""Pairs of tuples of letters that occur and of outcomes that are looked at: some ten seconds."""
-
 
 @dataclass(frozen=True)
 class AttributeLevels:
@@ -78,7 +75,8 @@ def attribute_levels(
     outcomes = math.prod(len(part.outputs) for part in parts)
     if outcomes * max(law.shape) > LARGEST_PRODUCT:
         raise MechanismError(f"there are {outcomes} outcomes: give fewer attributes or outputs")
-    if int((law > 0).sum()) * outcomes > LARGEST_SEARCH:
+    # Pairs of tuples of letters that occur and of outcomes that are looked at: some ten seconds.
+    if int((law > 0).sum()) * outcomes > 2_000_000_000:
         raise MechanismError(
             f"there are {int((law > 0).sum()):,} tuples of letters and {outcomes:,} outcomes: give fewer "
             "attributes or outputs"

@@ -18,33 +18,21 @@ from pmlopt.model.privacy import PML, RatioBound, Requirement
 ROUNDING = 1e-14
 """The share of a sum that rounding may have taken for slack; what is slack may be left out."""
 
-OPEN_STEPS = 50
-"""Steps after which a value is left out where epsilon bounds what will ever be told of it."""
 
 RESERVE = 1e-12
 """Nats of the level that steps leave free, each less than the one before, so that a constant has room."""
 
-PART = 0.1
-"""Of what is left of epsilon beyond the cap, what each release may use: so that the past falls away."""
 
 RARE = 1e-280
 """The probability below which a state is taken for one that cannot be."""
-
-FORGOTTEN = 1e-15
-"""How far what is believed of the present may differ by a past value that counts no more."""
-
-FORGOTTEN_AHEAD = 1e-13
-"""The same of a state to come by the present one: kernels are multiplied until their rows are that near."""
-
-MOST_AHEAD = 2000
-"""Steps within which the chain has to forget where what is asked about is not the state itself."""
 
 
 def budgets(told: FloatArray, epsilon: float, cap: float, time: int) -> FloatArray:
     """Compute what the release at a time may reveal beyond what was revealed, in nats."""
     rest = epsilon - RESERVE - told
     room = RESERVE / (time * (time + 1))
-    return np.asarray(np.maximum(np.maximum(cap - RESERVE - told, PART * rest), room))
+    # Of what is left of epsilon beyond the cap, what each release may use: so that the past falls away.
+    return np.asarray(np.maximum(np.maximum(cap - RESERVE - told, 0.1 * rest), room))
 
 
 @dataclass(frozen=True)
@@ -165,24 +153,28 @@ class ExactBelief:
         """Return values to come of which more may be revealed than of the present one, until the chain has
         forgotten.
         """
+        # Steps within which the chain has to forget where what is asked about is not the state itself.
+        most_ahead = 2000
         found: list[Values] = []
         if not self.asked.hidden:
             return ()
         chain, (before, _) = self.asked.chain, self.window
         moves, possible = np.eye(chain.size), self._possible
-        for time in range(self.time, self.time + MOST_AHEAD):
+        for time in range(self.time, self.time + most_ahead):
             if chain.steps == time:
                 return tuple(found)
             moves = moves @ chain.kernel(time)
             reached = moves[possible]
-            if (np.ptp(reached, axis=0) <= FORGOTTEN_AHEAD * reached.max(axis=0)).all():
+            # The same of a state to come by the present one: kernels are multiplied until their rows are that
+            # near.
+            if (np.ptp(reached, axis=0) <= 1e-13 * reached.max(axis=0)).all():
                 return tuple(found)
             values = moves @ self.asked.letters.T
             prior, joint = before @ values, (values * self.law[:, None]).T
             occurs = joint.any(axis=1)
             found.append(Values(time + 1, prior[occurs], joint[occurs]))
         raise PrivacyError(
-            f"the chain has not forgotten its state within {MOST_AHEAD} steps, so that what is told of "
+            f"the chain has not forgotten its state within {most_ahead} steps, so that what is told of "
             "states to come has no end: give a chain of so many states, or ask about the state"
         )
 
@@ -225,7 +217,8 @@ class ExactBelief:
         for values in pasts:
             left = values.joint.any(axis=1)
             moved = replace(values, prior=values.prior[left], joint=values.joint[left] @ kernel)
-            if (np.abs(moved.given - law) <= FORGOTTEN * law).all():
+            # How far what is believed of the present may differ by a past value that counts no more.
+            if (np.abs(moved.given - law) <= 1e-15 * law).all():
                 level = max(level, log_of(moved.lifts.max()))
             else:
                 kept.append(moved)
@@ -409,9 +402,8 @@ class BoundedBelief:
         with np.errstate(divide="ignore", invalid="ignore"):
             ends = np.where(over < 0, over / high, np.where(over > 0, math.inf, 0.0))
         ends = np.where(high > 0, ends, -math.inf).max(axis=1) + math.exp(self.epsilon)
-        done = ends <= np.where(
-            self.times > self.time - OPEN_STEPS, lifts * (1 + 1e-12), math.exp(self.epsilon)
-        )
+        # Steps after which a value is left out where epsilon bounds what will ever be told of it.
+        done = ends <= np.where(self.times > self.time - 50, lifts * (1 + 1e-12), math.exp(self.epsilon))
         kept, settled = ~done, max(self.level, log_of(ends[done].max(initial=0.0)))
         moved = replace(
             self, time=self.time + 1, low=low, high=high, prior=prior, level=settled, times=self.times[kept],

@@ -36,23 +36,9 @@ from pmlopt.releases.stream import Declared, Stream
 FORMAT = "pmlopt-crowd"
 VERSION = 1
 
-CHUNK = 4096
-"""Histories that are looked at at once."""
-
-EXACT_STEPS = 8
-"""Steps for which a value is kept of which nothing more can be told than epsilon: its level is then exact."""
-
-DIRECTIONS = 16
-"""Numbers by which histories are compared: projections of what is believed."""
 
 MARGIN = 2.0
 """Standard deviations among the histories of a group by which a design is stricter than for their mean."""
-
-MOST_MARGIN = 0.8
-"""Of what a bound leaves to a constant, how much a design is stricter at most."""
-
-SURE = 1 - 1e-9
-"""Of the largest share of a design that a history allows, what is used: rounding never helps the claim."""
 
 
 @dataclass(frozen=True)
@@ -395,8 +381,9 @@ class Crowd:
             return np.arange(len(now.law))
         weights = np.bincount(now.place, minlength=len(now.law)).astype(float)
         size = now.over.shape[1] * now.over.shape[2]
+        # Numbers by which histories are compared: projections of what is believed.
         seen = np.concatenate(
-            [now.law, now.over.reshape(-1, size) @ generator(0).normal(size=(size, DIRECTIONS)) / size**0.5],
+            [now.law, now.over.reshape(-1, size) @ generator(0).normal(size=(size, 16)) / size**0.5],
             axis=1,
         )
         group = np.zeros(len(now.law), dtype=np.int64)
@@ -426,7 +413,8 @@ class Crowd:
         law = weights @ now.law[own]
         over = np.tensordot(weights, now.over[own], 1)
         apart = np.tensordot(weights, (now.over[own] - over) ** 2, 1) ** 0.5
-        more, room = MARGIN * apart, -MOST_MARGIN * over.sum(axis=1)
+        # Of what a bound leaves to a constant, how much a design is stricter at most.
+        more, room = MARGIN * apart, -0.8 * over.sum(axis=1)
         over += more * np.minimum(1.0, room / np.maximum(more.sum(axis=1), 1e-300))[:, None]
         belief = BoundedBelief(
             first.chain, first.privacy.epsilon, now.time, law, law, (1.0, 1.0), np.stack([now.prior] * 2),
@@ -459,7 +447,9 @@ class Crowd:
                 room = -(ends + more)[:, :, None] * output_law
                 with np.errstate(divide="ignore", invalid="ignore"):
                     most = np.where(above > 0, room / (above + room), 1.0).min(axis=(1, 2))
-                shares[rows] = np.where(most < 1, np.maximum(most, 0.0) * SURE, 1.0)
+                # Of the largest share of a design that a history allows, what is used: rounding never helps
+                # the claim.
+                shares[rows] = np.where(most < 1, np.maximum(most, 0.0) * (1 - 1e-9), 1.0)
         return np.floor(shares * 2.0**53) / 2.0**53
 
     def _moved(self, before: IntArray, emits: FloatArray, place: IntArray) -> _Histories:
@@ -480,7 +470,9 @@ class Crowd:
             with np.errstate(divide="ignore", invalid="ignore"):
                 quotients = np.where(law[rows, None] > 0, over[rows] / law[rows, None], -math.inf)
             ends[rows] = factor + quotients.max(axis=2)
-        done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - EXACT_STEPS)
+        # Steps for which a value is kept of which nothing more can be told than epsilon: its level is then
+        # exact.
+        done = (ends <= factor * (1 + 1e-14)).all(axis=0) & (now.times <= now.time - 8)
         settled = np.maximum(now.settled[before], ends[:, done].max(axis=1, initial=0.0))
         moved = replace(
             now, time=now.time + 1, prior=now.prior @ kernel, law=law, times=now.times[~done],
@@ -491,8 +483,10 @@ class Crowd:
 
 
 def _chunks(places: IntArray) -> Iterator[IntArray]:
-    for start in range(0, len(places), CHUNK):
-        yield places[start : start + CHUNK]
+    # Histories that are looked at at once.
+    chunk = 4096
+    for start in range(0, len(places), chunk):
+        yield places[start : start + chunk]
 
 
 def _spread(seen: FloatArray, weights: FloatArray) -> tuple[float, FloatArray, FloatArray]:

@@ -18,9 +18,6 @@ from pmlopt.measures import information_density, leakage_level, pointwise_leakag
 from pmlopt.measures.leakage import log_sum
 from pmlopt.releases.ledger_file import levels_after, levels_of
 
-ROUNDING = 4 * float(np.finfo(float).eps)
-"""By how much proportional columns may differ relatively, by the rounding of quotients."""
-
 LARGEST_PRODUCT = 10_000_000
 """Entries of the largest product mechanism that is listed: 80 MB of floats."""
 
@@ -196,7 +193,8 @@ def worst_outcome(prior: PriorLike, mechanisms: Iterable[MechanismLike]) -> Join
         paired(p, part)
     # outputs with proportional columns tell the same: one of each group is enough; those that differ by more
     # than rounding do not, for what they differ by adds up over many releases
-    groups = [[group[0] for group in part.similar_outputs(ROUNDING)] for part in parts]
+    # By how much proportional columns may differ relatively, by the rounding of quotients.
+    groups = [[group[0] for group in part.similar_outputs(4 * float(np.finfo(float).eps))] for part in parts]
     search = OutcomeSearch(p.pmf, [part.matrix[:, group] for part, group in zip(parts, groups, strict=True)])
     leakage, letter, places = search.run()
     outputs = tuple(
@@ -275,8 +273,6 @@ def check_size(entries: int) -> None:
 
 MOST_CANDIDATES = 100_000
 """Choices of the first outputs that are kept at once: with 16 letters 13 MB."""
-BLOCK = 2**20
-"""Numbers that the bounds of some choices take at once, N^2 for each: 8 MB."""
 
 
 class OutcomeSearch:
@@ -340,7 +336,8 @@ class OutcomeSearch:
         """Bound what outcomes with these first outputs can reach."""
         bounds = np.empty(len(columns))
         log_law = np.log(self.law)
-        size = max(1, BLOCK // len(log_law) ** 2)
+        # Numbers that the bounds of some choices take at once, N^2 for each: 8 MB.
+        size = max(1, (2**20) // len(log_law) ** 2)
         for start in range(0, len(columns), size):
             block = columns[start : start + size]
             possible = np.isfinite(block)

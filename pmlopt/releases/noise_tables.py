@@ -62,14 +62,9 @@ def ptable_rows(mechanism: MechanismLike) -> list[tuple[int, int, float, int, fl
 MAX_KEY_ROWS = 4_000_000
 """Rows of a table by whole keys: a few hundred megabytes, and far more than the 256 keys that are usual."""
 
-MORE_KEYS = 16
-"""Numbers of keys that are tried one after another where constraints cannot be kept with those asked for."""
 
 KEPT_RTOL = 1e-9
 """By which share of its size a constraint may be broken by what floats hold of rounded numbers."""
-
-ROW_SECONDS = 10.0
-"""How long the whole numbers of one row are looked for."""
 
 
 def rounded_to_keys(
@@ -132,7 +127,8 @@ def keys_that_keep(
     Noise of -1 and 2 has no bias where two thirds are -1: of 64 keys no whole number is two thirds.
     """
     rows = tuple(constraints)
-    most = min(keys + MORE_KEYS, MAX_KEY_ROWS // len(as_mechanism(mechanism).inputs))
+    # Numbers of keys that are tried one after another where constraints cannot be kept with those asked for.
+    most = min(keys + 16, MAX_KEY_ROWS // len(as_mechanism(mechanism).inputs))
     tried = range(keys + 1, most + 1)
     kept = (more for more in tried if not broken_constraints(rounded_to_keys(mechanism, more, rows), rows))
     return next(kept, None)
@@ -224,12 +220,13 @@ def _whole_row(target: FloatArray, keys: int, rows: list[_Row]) -> FloatArray | 
         bounded.append(optimize.LinearConstraint(whole, low / scale, high / scale))
     bounded.append(optimize.LinearConstraint(np.hstack([unit, -unit]), -np.inf, wanted))
     bounded.append(optimize.LinearConstraint(np.hstack([unit, unit]), wanted, np.inf))
+    # How long the whole numbers of one row are looked for.
     solved = optimize.milp(
         np.append(np.zeros(size), np.ones(size)),  # the distance, entry by entry
         integrality=np.append(np.ones(size), np.zeros(size)),
         bounds=optimize.Bounds(0, np.append(np.full(size, float(keys)), np.full(size, np.inf))),
         constraints=bounded,
-        options={"time_limit": ROW_SECONDS},
+        options={"time_limit": 10.0},
     )
     if solved.x is None:
         return None

@@ -224,13 +224,8 @@ def _exponent_rounding(people: int, s: float, high: float) -> float:
 
 MOST_HISTOGRAMS = 20_000
 """Histograms that are listed; with more of them the law of a mean of lifts is convolved on a grid."""
-FEW_PEOPLE = 1000
-"""Below, the first tilt may be far off, for the tail of the mean is not yet normal: a second one is tried."""
 SAME = 1e-12
 """By how much lifts that are made one may differ, relatively; the larger one is kept."""
-
-LEAST_SHARE = 1e-3
-"""The share of a local level to which it is found, and of the largest one below which none is tried."""
 
 
 def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delta: float) -> float:
@@ -269,7 +264,9 @@ def shuffled_level(prior: PriorLike, mechanism: MechanismLike, people: int, delt
             found = max(found, _level_listed(*_means(values, law, count), share))
         elif chernoff_excess(values, law, count, 1 + found) > share:
             t = mean_rarer(values, law, count, share).level(share)
-            if count < FEW_PEOPLE:
+            # Below, the first tilt may be far off, for the tail of the mean is not yet normal: a second one
+            # is tried.
+            if count < 1000:
                 t = min(t, mean_near(values, law, count, max(t, 1.0)).level(share))
             found = max(found, raised(t) - 1)
     return min(raised(most), raised(math.log1p(found)))
@@ -372,6 +369,8 @@ def calibrate_shuffled(
         >>> round(local, 2), shuffled_level([0.5, 0.5], mechanism, 10_000, 1e-6) <= 0.01
         (0.28, True)
     """
+    # The share of a local level to which it is found, and of the largest one below which none is tried.
+    least_share = 1e-3
     p, target = as_prior(prior), nonnegative(epsilon, "epsilon", PrivacyError)
     high = p.max_leakage if most is None else nonnegative(most, "the largest local level", PrivacyError)
 
@@ -383,13 +382,13 @@ def calibrate_shuffled(
 
     if within(high):
         return high, made[high]
-    low = LEAST_SHARE * high
+    low = least_share * high
     if not within(low):
         raise PrivacyError(
             f"a local level of {low:.3g} nats still leaves the histogram above ({target:g}, {delta:g}): ask "
             "for more people, a larger epsilon or delta, or a smaller `most`"
         )
-    while high - low > LEAST_SHARE * high:
+    while high - low > least_share * high:
         middle = (low + high) / 2
         low, high = (middle, high) if within(middle) else (low, middle)
     return low, made[low]

@@ -12,9 +12,6 @@ import numpy as np
 from pmlopt.core.arrays import FloatArray, positive
 from pmlopt.errors import InputError, PrivacyError, ProgramError
 
-MOST_SOLVES = 500
-"""Solves after which a search ends with the gap that it has."""
-
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -40,13 +37,14 @@ class Split:
         return abs(self.bound - self.value)
 
 
+# Solves after which a search ends with the gap that it has.
 def best_split(
     solve_at: Sequence[Callable[[float], Any]],
     total: float,
     weights: Sequence[float] | None = None,
     maximised: bool = False,
     tolerance: float = 1e-2,
-    most_solves: int = MOST_SOLVES,
+    most_solves: int = 500,
 ) -> Split:
     """Find the levels of k releases with a given sum for which the sum of their utilities is best.
 

@@ -30,9 +30,6 @@ About: TypeAlias = Literal["state", "path"] | int | Mapping[Any, Any] | tuple[La
 CAP_SHARE = 0.9
 """Of epsilon, the cap where nobody says."""
 
-MOST_WINDOWS = 100_000
-"""The largest number of values that a window of states may have."""
-
 
 class Stream:
     """Releases Y_1, Y_2, ... of the states of a Markov chain, one for each state, within one level for all.
@@ -390,7 +387,8 @@ def _asked(chain: Chain, about: About) -> tuple[Literal["state", "path"] | int |
     if isinstance(about, int):
         if about < 1:
             raise PrivacyError(f"about is {about}: give 'state', 'path' or a number of states in a row")
-        if n**about > MOST_WINDOWS:
+        # The largest number of values that a window of states may have.
+        if n**about > 100_000:
             raise PrivacyError(f"{about} states in a row have {n**about:,} values: that is too many")
         return about, Asked(chain, about, np.eye(n))
     if isinstance(about, Mapping):

@@ -13,21 +13,6 @@ from pmlopt.core.arrays import BoolArray, FloatArray, IntArray
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, TIME, Clock, Options
 
-WARM_START_STEP = 1e-3
-"""The largest relative step of the parameter after which the simplex starts from the last basis, whatever the
-program's size."""
-
-SIMPLEX_VARIABLES = 1_600
-"""Variables up to which the simplex, from the last basis, is the faster method at every step."""
-
-MAX_SIMPLEX_ITERATIONS = 20_000
-"""Iterations after which a run of the simplex is taken to cycle, and another method takes over: HiGHS' primal
-simplex has been seen to run on for millions on 200 variables, where some hundreds suffice. Programs of more
-than 2,000 rows and columns get ten for each of these."""
-
-MAX_INTERIOR_ITERATIONS = 1_000
-"""Iterations of an interior point method, far more than it needs where it converges."""
-
 _WAYS: Mapping[str, Mapping[str, str | int]] = {
     "primal": {"solver": "simplex", "simplex_strategy": 4, "presolve": "choose"},
     "interior": {"solver": "ipx", "run_crossover": "on", "presolve": "choose"},
@@ -95,10 +80,14 @@ class MovingModel:
         self.iterations = 0
         self.solver = highs.loaded(model, highs.limits(Options(FOREVER, 1e-10)))
         size = model.num_row_ + model.num_col_
-        self.solver.setOptionValue("simplex_iteration_limit", max(MAX_SIMPLEX_ITERATIONS, 10 * size))
-        self.solver.setOptionValue("ipm_iteration_limit", MAX_INTERIOR_ITERATIONS)
+        # HiGHS' primal simplex has cycled for millions of iterations on 200 variables, where hundreds
+        # suffice; programs of more than 2,000 rows and columns get ten for each of these
+        self.solver.setOptionValue("simplex_iteration_limit", max(20_000, 10 * size))
+        # far more than the interior point needs where it converges
+        self.solver.setOptionValue("ipm_iteration_limit", 1_000)
         self._part, self._last = part, math.nan
-        self._simplex = model.num_col_ <= SIMPLEX_VARIABLES
+        # up to 1,600 variables the simplex from the last basis is faster at every step
+        self._simplex = model.num_col_ <= 1_600
         self._fixed = np.zeros(model.num_col_, dtype=bool)
 
     def fix(self, columns: IntArray, zero: BoolArray) -> None:
@@ -127,7 +116,8 @@ class MovingModel:
             part.rows.tolist(), part.columns.tolist(), coefficients.tolist(), strict=True
         ):
             solver.changeCoeff(row, column, coefficient)
-        near = abs(value / self._last - 1) <= WARM_START_STEP
+        # after a relative step of at most 1e-3 the simplex from the last basis is faster at any size
+        near = abs(value / self._last - 1) <= 1e-3
         self._last = value
         self._run(near or self._simplex, clock)
         solution = solver.getSolution()
@@ -158,10 +148,6 @@ class MovingModel:
             if status == highspy.HighsModelStatus.kTimeLimit:
                 raise ArithmeticError(TIME)
         raise ArithmeticError(f"HiGHS: {solver.modelStatusToString(status)}")
-
-
-SHORTEST_SOLVE = 0.2
-"""Seconds that a program has at least."""
 
 
 class Master:
@@ -233,7 +219,8 @@ class Master:
             self._highs.changeColsCost(
                 len(costs), np.arange(len(costs), dtype=np.int32), costs / peaks * self._scale
             )
-        left = clock.left(SHORTEST_SOLVE)
+        # a program always has 0.2 s
+        left = clock.left(0.2)
         if left is not None:
             self._highs.setOptionValue("time_limit", self._highs.getRunTime() + left)
         self._highs.run()
@@ -259,12 +246,10 @@ class Master:
 
 def _keys(lifts: FloatArray) -> list[bytes]:
     """Return columns rounded to twelve digits as keys; entries of 1e100 and more as they are."""
-    rounded = np.where(lifts < LARGE, np.round(np.minimum(lifts, LARGE), 12), lifts)
+    # entries from 1e100 on have no twelfth place
+    large = 1e100
+    rounded = np.where(lifts < large, np.round(np.minimum(lifts, large), 12), lifts)
     return [column.tobytes() for column in rounded.T + 0.0]
-
-
-LARGE = 1e100
-"""Entries from here on have no twelfth place."""
 
 
 _OPTIONS: dict[str, float | str] = {

@@ -32,9 +32,6 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.programming_errors import raise_if_strict
 from pmlopt.solvers.outcome import TIME, Clock
 
-MAX_ITERATIONS = 200
-"""Linear programs after which the search ends with the gap that is left; most searches take fewer than 10."""
-
 FEASIBILITY_TOLERANCE = 1e-12
 """What may be missing where the demands count as met, in the unit of the objective: a solver's zero."""
 
@@ -42,19 +39,11 @@ STEP_FRACTION = 0.3
 """The share of the way from the upper bound to the tangent's root that a step takes while the tangent is not
 trusted: a step too far ends where nothing is missing, and a program there proves no upper bound."""
 
-SUFFICIENT_DECREASE = 0.9
-"""An iteration that leaves more than this share of the gap counts as stalled."""
-
-MAX_STALLED_ITERATIONS = 8
-"""Stalled iterations in a row after which the search ends with the gap that is left."""
 
 ROOT_OFFSET = 3e-11
 """The relative distance above a trusted root at which x is taken, far below the gap that is wanted, 1e-9: at
 the root itself nothing is missing, and the multipliers may be 0."""
 
-WIDENING = 5.0
-"""By how much the distance grows after a program that hardly moves a bound: where rounding decides beside the
-root, multipliers prove it further away."""
 
 MARK_OFFSET = 3e-10
 """The relative distance below a mark at which it is asked; above one that is reached, three times as much. It
@@ -63,8 +52,6 @@ is below the gap that is wanted, and three times HiGHS' own tolerance, which mus
 MET = "both ends meet"
 """How a search that has come to its end says so."""
 
-MAX_FAILURES = 3
-"""Linear programs in one search that the solver may fail on before it ends."""
 
 W = TypeVar("W")
 P = TypeVar("P")
@@ -199,7 +186,9 @@ class Search(Generic[W, P]):
         while True:
             if self.gap <= self.enough or 0 < self.wanted <= self.reached or self.upper < self.wanted:
                 return MET
-            if self._idle >= MAX_STALLED_ITERATIONS or self.programs >= MAX_ITERATIONS:
+            # most searches take fewer than ten programs
+            # after eight stalled iterations in a row the search ends with its gap
+            if self._idle >= 8 or self.programs >= 200:
                 return "nothing improves"
             if self.clock.late:
                 return TIME
@@ -208,7 +197,8 @@ class Search(Generic[W, P]):
             except ArithmeticError as cause:
                 raise_if_strict(cause)
                 self._failures += 1
-                if self._failures > MAX_FAILURES or str(cause) == TIME:
+                # the solver may fail on three programs of a search
+                if self._failures > 3 or str(cause) == TIME:
                     return str(cause)
                 self.number = (self.number + (self.upper if self.number < self.upper else self.reached)) / 2
                 continue
@@ -216,6 +206,9 @@ class Search(Generic[W, P]):
 
     def _take(self, answer: Answer[P]) -> None:
         """Move the bounds by the solution of a linear program, and choose the next value."""
+        # By how much the distance grows after a program that hardly moves a bound: where rounding decides
+        # beside the root, multipliers prove it further away.
+        widening = 5.0
         before = self.gap
         self.programs += 1
         self.take(answer.point)
@@ -232,9 +225,10 @@ class Search(Generic[W, P]):
             self._met = max(self._met, self.number)
         mark = self._mark()
         if mark is None:
-            stalled = self.gap > SUFFICIENT_DECREASE * before
+            # an iteration that leaves more than 90 % of the gap is stalled
+            stalled = self.gap > 0.9 * before
             self._idle = self._idle + 1 if stalled else 0
-            self._hair = WIDENING * self._hair if stalled else max(ROOT_OFFSET, self._hair / WIDENING)
+            self._hair = widening * self._hair if stalled else max(ROOT_OFFSET, self._hair / widening)
         self.number = self._next(root, stride, answer.slope) if mark is None else mark
 
     def take(self, point: FloatArray | None) -> None:

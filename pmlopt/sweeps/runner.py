@@ -114,8 +114,6 @@ def try_executor(executor: Executor, *data: Any) -> None:
 
 GRACE = 10.0
 """Seconds for what is under way when an executor breaks or is shut down."""
-SHOWN = 4
-"""How many points a message names."""
 
 Builder = Callable[..., Program[Any]]
 File = str | os.PathLike[str]
@@ -289,10 +287,11 @@ class _Run:
             finished = f"{len(self.rows)} of {len(self.points)} points are finished"
             where = "in the `sweep` of this error" if self.journal is None else f"in {self.journal.path}"
             there = [str(dict(self.points[position])) for position in lost[:workers]]
+            # How many points a message names.
             raise SweepStoppedError(
                 f"the executor broke ({type(cause).__name__}: {cause}); {finished}, {where}. The cause may "
                 "be a point under way, such as one that needs more memory than there is: "
-                f"{', '.join(there[:SHOWN]) or 'none is known'}. Call sweep again with a new executor to go "
+                f"{', '.join(there[:4]) or 'none is known'}. Call sweep again with a new executor to go "
                 "on. A pool of one process finds the point that breaks it, and the next call goes on past it",
                 self._sweep(),
             ) from cause

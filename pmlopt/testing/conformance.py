@@ -30,8 +30,6 @@ from pmlopt.programs.solving import solve
 INSTANCES = 12
 """Random priors and mechanisms that a suite takes where nobody says how many."""
 
-JUST = 1e-6
-"""How far inside or outside of its boundary a mechanism is put, as a share of the way to a constant."""
 
 SOLVER_TOLERANCE = 1e-6
 """How far two values that a solver found may differ, of a gain of size one."""
@@ -306,19 +304,21 @@ def _at_boundary(
     """Return the mechanism mixed with its own law until it is just within a requirement, and just beyond
     it.
     """
+    # How far inside or outside of its boundary a mechanism is put, as a share of the way to a constant.
+    just = 1e-6
     law = prior.pmf @ sharp
 
     def mixed(share: float) -> FloatArray:
         return np.asarray((1 - share) * sharp + share * law)
 
     if requirement.holds(prior, sharp):
-        return mixed(JUST), None
+        return mixed(just), None
     low, high = 0.0, 1.0  # beyond, within
-    while high - low > JUST / 10:
+    while high - low > just / 10:
         middle = (low + high) / 2
         low, high = (low, middle) if requirement.holds(prior, mixed(middle)) else (middle, high)
-    beyond = mixed(max(0.0, low - JUST))
-    return mixed(min(1.0, high + JUST)), beyond if not math.isclose(low, 0.0) else None
+    beyond = mixed(max(0.0, low - just))
+    return mixed(min(1.0, high + just)), beyond if not math.isclose(low, 0.0) else None
 
 
 def _violation(requirement: Requirement, prior: Prior, matrix: FloatArray) -> float:

@@ -49,9 +49,6 @@ KINDS: tuple[type[Certificate], ...] = (
 )  # fmt: skip
 """The kinds of certificates that a file may have; one of your own is known once its module is imported."""
 
-DERIVED_TOLERANCE = 1e-12
-"""Up to this share, or this much, numbers that follow from others may differ: floats of one formula."""
-
 
 def verify_file(path: str | os.PathLike[str]) -> Verdict:
     """Check what a saved result claims, from its file alone and without a solver.
@@ -201,18 +198,20 @@ def saved_prior(mechanism: Mechanism, metadata: Mapping[str, Any], where: str) -
 
 def _follows(told: Told) -> Claim:
     """Check that what the file states of the result follows from its certificate."""
+    # Up to this share, or this much, numbers that follow from others may differ: floats of one formula.
+    derived_tolerance = 1e-12
     certificate = told.certificate
     made = {name: finite(getattr(certificate, name)) for name in ("value", "bound", "gap", "level")}
     boasts = told.status is Status.OPTIMAL and told.bound is None
     found = ["the status is optimal, and no bound is claimed"] if boasts else []
     for name, number in made.items():
-        said, room = getattr(told, name), DERIVED_TOLERANCE if name == "level" else 0.0
+        said, room = getattr(told, name), derived_tolerance if name == "level" else 0.0
         near = None not in (said, number) and math.isclose(said, number or 0.0, rel_tol=room, abs_tol=room)
         if said is not number and not near:
             found.append(f"the {name} of the result is {said!s:.40}, and {number!s:.40} follows")
     if (form := told.closed_form) is not None:
         off = certificate.value - form.value - form.difference
-        if not abs(off) <= DERIVED_TOLERANCE * max(1.0, abs(certificate.value)):
+        if not abs(off) <= derived_tolerance * max(1.0, abs(certificate.value)):
             text = f"the difference from the closed form is {form.difference!r}, and {off:.3g} more follows"
             found.append(text)
     other = next(iter(found), None)

@@ -15,12 +15,6 @@ from typing import Any
 
 import numpy as np
 
-HEADER_BYTES = 128
-PEEK_BYTES = 4096
-"""Bytes of a variable that hold its class, its shape and its name."""
-MAX_DEPTH = 100
-"""How deep cells may be in one another."""
-
 _MATRIX, _COMPRESSED = 14, 15
 _NUMBERS = {1: "i1", 2: "u1", 3: "i2", 4: "u2", 5: "i4", 6: "u4", 7: "f4", 9: "f8", 12: "i8", 13: "u8"}
 """Types of the numbers in an element."""
@@ -85,14 +79,16 @@ def read_variables(content: bytes) -> list[MatVariable]:
     Raises:
         ValueError: it is none, or cut short.
     """
-    order = {b"IM": "<", b"MI": ">"}.get(content[126:HEADER_BYTES])
+    header_bytes = 128
+    order = {b"IM": "<", b"MI": ">"}.get(content[126:header_bytes])
     if order is None:
         raise ValueError("the header of a MAT file of level 5 is missing")
-    found, place, view = [], HEADER_BYTES, memoryview(content)
+    found, place, view = [], header_bytes, memoryview(content)
     while place < len(view):
         kind, body, place = _element(view, place, order)
         if kind == _COMPRESSED:
-            head = _unpacked(body, PEEK_BYTES, whole=False)
+            # Bytes of a variable that hold its class, its shape and its name.
+            head = _unpacked(body, 4096, whole=False)
             inner, _, _ = _element(head, 0, order, whole=False)
             found.append(_variable(inner, head[8:], body, order, compressed=True))
         else:
@@ -160,10 +156,12 @@ def _class_of(flags: int) -> str:
 
 def _value(body: memoryview, order: str, depth: int) -> Any:
     """Return what a matrix holds."""
+    # How deep cells may be in one another.
+    max_depth = 100
     if len(body) == 0:
         return np.zeros((0, 0))  # as MATLAB writes [] in a cell
-    if depth > MAX_DEPTH:
-        raise ValueError(f"cells are more than {MAX_DEPTH} deep in one another")
+    if depth > max_depth:
+        raise ValueError(f"cells are more than {max_depth} deep in one another")
     flags, shape, _, place = _described(body, order)
     kind = _class_of(flags)
     if kind == "cell":

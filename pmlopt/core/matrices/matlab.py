@@ -28,8 +28,6 @@ from pmlopt.errors import FileFormatError
 
 MATRIX = "P"
 SIDES = ("inputs", "outputs")
-NUMBER_CLASSES = CLASS_TYPES.keys() - {"logical"}
-"""Classes of MATLAB whose matrices may be the one to read."""
 OBJECT_CLASSES = {"opaque", "object", "function", "unknown"}
 _SAVE = "in MATLAB: save(file, 'P', 'inputs', 'outputs', '-v7')"
 
@@ -51,10 +49,11 @@ def decode_mat(source: Source) -> MatrixFile:
     The matrix is the variable that was named, else `P`, else the only matrix of numbers.
     """
     contents = _describe_variables(source)
+    # Classes of MATLAB whose matrices may be the one to read.
     candidates = [
         name
         for name, variable in contents.items()
-        if variable.kind in NUMBER_CLASSES | {"sparse"} and name not in SIDES
+        if variable.kind in (CLASS_TYPES.keys() - {"logical"}) | {"sparse"} and name not in SIDES
     ]
     if not candidates:
         found = ", ".join(f"{name} ({variable.kind})" for name, variable in list(contents.items())[:12])

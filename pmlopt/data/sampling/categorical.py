@@ -152,13 +152,6 @@ def generator(seed: Any = None) -> np.random.Generator:
         raise MechanismError(f"the seed {seed!r} cannot be used: {cause}") from None
 
 
-_MARGIN = 2.0**-30
-"""Share of e^-x; exponents are given within 2^-36 (or that share of them), and exp errs by some 2^-52."""
-
-_LAST_BIT = 2.0**-52
-"""Twice the width of the interval that the first 53 bits leave to u."""
-
-
 def exponential_coins(exponents: FloatArray, exact: Callable[[int], Fraction], bits: RandomBits) -> BoolArray:
     """Flip (n,) coins that are heads with probability e^-x for the exact exponent x >= 0.
 
@@ -177,7 +170,9 @@ def exponential_coins(exponents: FloatArray, exact: Callable[[int], Fraction], b
     uniform = (words >> np.uint64(11)) * 2.0**-53
     heads = np.exp(-exponents)
     # outside of this margin no later bit and no error of exp can change the comparison
-    slack = _MARGIN * (1 + exponents) * heads + _LAST_BIT
+    # Share of e^-x; exponents are given within 2^-36 (or that share of them), and exp errs by some 2^-52.
+    # Twice the width of the interval that the first 53 bits leave to u.
+    slack = (2.0**-30) * (1 + exponents) * heads + (2.0**-52)
     decided = np.asarray(uniform < heads)
     for place in np.flatnonzero(np.abs(uniform - heads) <= slack).tolist():
         decided[place] = is_below(int(words[place]), exact(place), bits)
@@ -218,12 +213,6 @@ def _bounds(exponent: Fraction, digits: int) -> tuple[Fraction, Fraction]:
 WIDTH = 53
 """Bits that are drawn at first: those of the grid of a mechanism."""
 
-_CHUNK = 2**16
-"""Draws at a time: their numbers stay in the cache."""
-
-_LARGEST_GUIDE = 2**22
-"""Cells of all guide tables together, 16 MiB."""
-
 
 class RowSampler:
     """A sampler of outputs from the rows of a matrix of probabilities.
@@ -246,7 +235,8 @@ class RowSampler:
         self._ceilings, self._open = _thresholds(matrix, width)
         rows, outputs = matrix.shape
         fine = (16 * outputs).bit_length()
-        room = (_LARGEST_GUIDE // rows).bit_length() - 1
+        # Cells of all guide tables together, 16 MiB.
+        room = ((2**22) // rows).bit_length() - 1
         self._digits = max(0, min(fine, room, width))
         starts = np.arange(1 << self._digits, dtype=np.uint64) << np.uint64(width - self._digits)
         self._guide = np.concatenate(
@@ -255,9 +245,11 @@ class RowSampler:
 
     def draw(self, rows: IntArray, bits: RandomBits) -> IntArray:
         """Draw (n,) an output for each of n rows, as column indices."""
+        # Draws at a time: their numbers stay in the cache.
+        chunk = 2**16
         drawn = np.empty(len(rows), dtype=np.int64)
-        for start in range(0, len(rows), _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for start in range(0, len(rows), chunk):
+            part = slice(start, start + chunk)
             drawn[part] = self._drawn(rows[part], bits)
         return drawn
 

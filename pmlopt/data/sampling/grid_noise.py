@@ -26,9 +26,6 @@ FINENESS = 48
 _LARGEST = 2**56
 """Numerators and denominators up to this are drawn as 64-bit integers, larger ones as Python's."""
 
-_SMALLEST_EXPONENT = -1074
-"""Of the step as a power of two: floats end at 2^-1074."""
-
 
 def grid_step(scale: float) -> float:
     """Return the step of the grid for noise of a scale: the largest power of two up to `scale 2^-48`, at most
@@ -40,7 +37,8 @@ def grid_step(scale: float) -> float:
         >>> grid_step(3.0) == 2.0**-47, grid_step(1e30)
         (True, 1.0)
     """
-    return 2.0 ** max(_SMALLEST_EXPONENT, min(0, math.frexp(scale)[1] - 1 - FINENESS))
+    # Of the step as a power of two: floats end at 2^-1074.
+    return 2.0 ** max(-1074, min(0, math.frexp(scale)[1] - 1 - FINENESS))
 
 
 def laplace_noise(scale: float, step: float, size: int, bits: RandomBits) -> FloatArray:

@@ -192,9 +192,6 @@ def _outer(several: Sequence[Sequence[int]]) -> Any:
     return found
 
 
-MOST_RECORDS = 10_000
-"""Records of a table: the factorials up to their number take 100 MB of whole numbers."""
-
 Rows = NDArray[np.integer[Any]]
 
 
@@ -262,11 +259,13 @@ class TypePairs(PairSpace):
     outputs: Annotated[int, Range(1), COUNT]
 
     def __init__(self, prior: IIDPrior, outputs: int) -> None:
+        # Records of a table: the factorials up to their number take 100 MB of whole numbers.
+        most_records = 10_000
         self.prior = prior
         self.outputs = whole(outputs, "the number of letters in each place of an output", PriorError)
         self.sides = (prior.law.size, outputs)
-        if prior.records > MOST_RECORDS:
-            raise PriorError(f"{prior!r}: tables have up to {MOST_RECORDS} records: take fewer")
+        if prior.records > most_records:
+            raise PriorError(f"{prior!r}: tables have up to {most_records} records: take fewer")
         cells = prior.law.size * outputs
         # C(n + k, min(n, k)), or a bound from below that is too large by far
         check_orbits(prior, math.comb(prior.records + cells - 1, min(prior.records, cells - 1, 25)))

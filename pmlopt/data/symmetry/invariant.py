@@ -16,9 +16,6 @@ from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.data.symmetry.prior import Cells, PairOrbits, PairSpace, SymmetricPrior, check_orbits, orbits_of
 from pmlopt.errors import MechanismError, PriorError, UtilityError
 
-LARGEST_PAIRS = 2**24
-"""Pairs of letters and outputs whose orbits are listed."""
-
 Permutation = Sequence[int] | Mapping[Label, Label]
 Generator = Permutation | tuple[Permutation, Permutation]
 
@@ -116,10 +113,12 @@ class ListedPairs(PairSpace):
     prior: InvariantPrior
 
     def __init__(self, prior: InvariantPrior) -> None:
+        # Pairs of letters and outputs whose orbits are listed.
+        largest_pairs = 2**24
         self.prior = prior
         n, m = prior.size, len(prior.output_labels)
-        if n * m > LARGEST_PAIRS:
-            raise PriorError(f"{prior!r} has {n * m} pairs: orbits are listed of up to {LARGEST_PAIRS}")
+        if n * m > largest_pairs:
+            raise PriorError(f"{prior!r} has {n * m} pairs: orbits are listed of up to {largest_pairs}")
         letter = orbits_of(n, [move[0] for move in prior.moves])
         output = orbits_of(m, [move[1] for move in prior.moves])
         pairs = orbits_of(n * m, [(x[:, None] * m + y).ravel() for x, y in prior.moves])

@@ -26,15 +26,6 @@ from pmlopt.errors import FileFormatError, MechanismError
 
 FORMAT = "pmlopt-orbit-mechanism"
 
-LONGEST_MASS = 4_300
-"""Digits of a mass in a file, the most that Python reads."""
-
-LARGEST_MATRIX = 2**24
-"""Entries of a matrix that is written out, 128 MiB."""
-
-BATCH = 100_000
-"""Outputs that are drawn at once: a few dozen megabytes for tables of 24 records."""
-
 
 class OrbitMechanism(Mechanism):
     """A mechanism with one probability for each orbit of pairs, in integers.
@@ -134,9 +125,11 @@ class OrbitMechanism(Mechanism):
         Raises:
             MechanismError: a letter is none.
         """
+        # Outputs that are drawn at once: a few dozen megabytes for tables of 24 records.
+        batch = 100_000
         bits = random_bits(seed)
         known = self.space.encode(letters)
-        batches = (slice(first, first + BATCH) for first in range(0, length_of(known), BATCH))
+        batches = (slice(first, first + batch) for first in range(0, length_of(known), batch))
         return _joined([self._draw(taken(known, some), bits) for some in batches])
 
     def sample(self, values: Iterable[Label], seed: Seed = None) -> NDArray[Any]:
@@ -249,10 +242,12 @@ class OrbitMechanism(Mechanism):
         return Mechanism(self.matrix, self.inputs, self.outputs)
 
     def _check_listable(self) -> None:
+        # Entries of a matrix that is written out, 128 MiB.
+        largest_matrix = 2**24
         orbits = self.space.orbits
-        if (entries := sum(orbits.letters) * sum(orbits.outputs)) > LARGEST_MATRIX:
+        if (entries := sum(orbits.letters) * sum(orbits.outputs)) > largest_matrix:
             raise MechanismError(
-                f"the matrix has {entries:.3g} entries: it is listed up to {LARGEST_MATRIX}. `probability`, "
+                f"the matrix has {entries:.3g} entries: it is listed up to {largest_matrix}. `probability`, "
                 "`sample_array` and `save` need no list"
             )
 
@@ -319,7 +314,8 @@ class SavedOrbits:
     def mechanism(self) -> OrbitMechanism:
         """Return the mechanism that the record describes."""
         for text in (self.total, *self.masses):
-            if not (text.isascii() and text.isdigit() and len(text) <= LONGEST_MASS):
+            # Digits of a mass in a file, the most that Python reads.
+            if not (text.isascii() and text.isdigit() and len(text) <= 4_300):
                 raise FileFormatError(f"{text!r:.40} stands where decimal digits in quotes belong")
         return OrbitMechanism(self.space, [int(text) for text in self.masses], int(self.total))
 

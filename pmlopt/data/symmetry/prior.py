@@ -17,15 +17,14 @@ from pmlopt.data.prior import SMALLEST, Prior
 from pmlopt.data.sampling.categorical import RandomBits
 from pmlopt.errors import PriorError
 
-MOST_ORBITS = 2_000_000
-"""Orbits of pairs that are listed: half a gigabyte of whole numbers."""
-
 
 def check_orbits(prior: object, count: int) -> None:
     """Raise a PriorError where there are too many orbits of pairs to list them."""
-    if count > MOST_ORBITS:
+    # Orbits of pairs that are listed: half a gigabyte of whole numbers.
+    most_orbits = 2_000_000
+    if count > most_orbits:
         raise PriorError(
-            f"{prior!r:.80} has more than {MOST_ORBITS} orbits of pairs, and no more are listed: take fewer "
+            f"{prior!r:.80} has more than {most_orbits} orbits of pairs, and no more are listed: take fewer "
             "letters, outputs or records"
         )
 
@@ -218,10 +217,6 @@ class PairOrbits:
         return whole and all(n * self.outputs[y] == m * self.letters[x] for n, m, x, y in returned)
 
 
-LARGEST_LISTED = 2**16
-"""Letters that are listed where somebody asks for them one by one."""
-
-
 def length_of(side: Any) -> int:
     """Return how many letters or outputs there are, in the form of a space."""
     return length_of(side[0]) if isinstance(side, list) else len(side)
@@ -344,9 +339,11 @@ class SymmetricPrior(Prior, ABC):
 
     def check_listable(self) -> None:
         """Raise a PriorError where there are too many letters to list them."""
-        if self.size > LARGEST_LISTED:
+        # Letters that are listed where somebody asks for them one by one.
+        largest_listed = 2**16
+        if self.size > largest_listed:
             raise PriorError(
-                f"{self!r} has {self.size:.3g} letters: they are listed up to {LARGEST_LISTED}. Designs, "
+                f"{self!r} has {self.size:.3g} letters: they are listed up to {largest_listed}. Designs, "
                 "levels and samples by orbit need no list"
             )
 

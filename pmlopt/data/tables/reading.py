@@ -44,11 +44,6 @@ _PARQUET, _ARROW = b"PAR1", b"ARROW1"
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"BZh": "bz2", b"\x28\xb5\x2f\xfd": "zstd"}
 """What compressed files begin with, and the codec of Arrow."""
 
-_BLOCK = 2**21
-"""Bytes of CSV that are parsed at a time."""
-
-_CELLS = 2**21
-"""Cells of a batch of Parquet, so that wide tables have shorter batches."""
 
 _LONGEST_BATCH = 2**18
 
@@ -177,9 +172,10 @@ class CsvTable(Table):
         self._source.skip_blank_lines()
         self._source.watch = self._quotes.feed
         encoding = "utf8" if self.form.encoding in ("utf-8", "utf-8-sig") else self.form.encoding
+        # Bytes of CSV that are parsed at a time.
         return pyarrow.csv.open_csv(
             pyarrow.PythonFile(self._source, mode="r"),
-            pyarrow.csv.ReadOptions(block_size=_BLOCK, autogenerate_column_names=True, encoding=encoding),
+            pyarrow.csv.ReadOptions(block_size=2**21, autogenerate_column_names=True, encoding=encoding),
             pyarrow.csv.ParseOptions(
                 delimiter=self.form.delimiter, newlines_in_values=True, ignore_empty_lines=len(self.names) > 1
             ),
@@ -233,7 +229,8 @@ class TypedTable(Table):
 
                 file = pyarrow.parquet.ParquetFile(stream)
                 schema, self.rows = file.schema_arrow, file.metadata.num_rows
-                size = max(1, min(_LONGEST_BATCH, _CELLS // max(1, len(schema.names))))
+                # Cells of a batch of Parquet, so that wide tables have shorter batches.
+                size = max(1, min(_LONGEST_BATCH, (2**21) // max(1, len(schema.names))))
                 self._parts: Callable[[], Iterable[Any]] = lambda: file.iter_batches(batch_size=size)
             else:
                 import pyarrow.ipc

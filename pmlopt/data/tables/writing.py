@@ -27,18 +27,6 @@ from pmlopt.data.tables.reading import PARQUET_ENDINGS, FrameTable, Table, label
 from pmlopt.data.tables.row_order import copy_rows, cut_rows, join_batches, shuffle_rows
 from pmlopt.errors import FileFormatError, InputError
 
-MAX_ORDERED_BYTES = 2**22
-"""Bytes of rows that are written at a time where they keep their order."""
-
-MAX_GROUP_ROWS = 2**18
-"""Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were."""
-
-MAX_GROUP_CELLS = 2**21
-"""Cells of such a group, so that wide tables have shorter ones."""
-
-MAX_COMPARED_CELLS = 2**14
-"""Cells of a column that are looked at to decide whether its values repeat."""
-
 ARROW_ENDINGS = (".feather", ".arrow", ".ipc")
 TEXT_ENDINGS = (".csv", ".tsv", ".txt", "")
 COMPRESSED_ENDINGS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -141,7 +129,8 @@ def write_rows(
         folder: for the rows that are more than memory shall hold; see `shuffle_rows`.
     """
     if order is None:
-        ordered = copy_rows(join_batches(batches, MAX_ORDERED_BYTES))
+        # Bytes of rows that are written at a time where they keep their order.
+        ordered = copy_rows(join_batches(batches, 2**22))
     else:
         ordered = shuffle_rows(batches, order, folder)
     for rows in ordered if sink.group is None else cut_rows(ordered, sink.group):
@@ -361,7 +350,9 @@ class TypedSink:
     def __init__(self, stream: BinaryIO, columns: Sequence[OutputColumn], like: Table) -> None:
         import pyarrow
 
-        self.group: int | None = max(1, min(MAX_GROUP_ROWS, MAX_GROUP_CELLS // max(1, len(columns))))
+        # Rows of a row group of Parquet, or of a batch of Arrow, whatever the batches of the data were.
+        # Cells of such a group, so that wide tables have shorter ones.
+        self.group: int | None = max(1, min(2**18, (2**21) // max(1, len(columns))))
         plain, written = [], []
         for column in columns:
             if column.place is None:
@@ -463,7 +454,8 @@ def repeating_columns(rows: Any) -> list[str] | bool:
     if any(pyarrow.types.is_nested(kind) for kind in rows.schema.types):
         return True  # their parts have names of their own
     columns = zip(rows.schema.names, rows.columns, strict=True)
-    found = [name for name, column in columns if _repeats(column.slice(0, MAX_COMPARED_CELLS))]
+    # Cells of a column that are looked at to decide whether its values repeat.
+    found = [name for name, column in columns if _repeats(column.slice(0, 2**14))]
     return True if len(found) == len(rows.schema.names) else found
 
 

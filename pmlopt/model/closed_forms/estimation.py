@@ -11,12 +11,6 @@ from pmlopt.core.arrays import nonnegative, whole
 from pmlopt.data.mechanism import Mechanism
 from pmlopt.errors import PrivacyError
 
-LARGEST_EXPONENT = 700.0
-"""In nats: from there on the secret itself is released but for less than a float can say."""
-
-MOST_SUBSETS = 200_000
-"""Outputs up to which subset selection is written as a matrix."""
-
 
 def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
     """Build subset selection: outputs are the sets of d letters, those with the input e^eps times as likely.
@@ -39,13 +33,15 @@ def subset_selection(size: int, chosen: int, epsilon: float) -> Mechanism:
                [0.4, 0.2, 0.4],
                [0.2, 0.4, 0.4]])
     """
+    # Outputs up to which subset selection is written as a matrix.
+    most_subsets = 200_000
     n, d = _letters(size), whole(chosen, "the size of the sets", PrivacyError)
     down = math.exp(-nonnegative(epsilon, "epsilon", PrivacyError))
     if d >= n:
         raise PrivacyError(f"sets of {d} of {n} letters tell nothing: give a size from 1 to {n - 1}")
-    if math.comb(n, d) > MOST_SUBSETS:
+    if math.comb(n, d) > most_subsets:
         raise PrivacyError(
-            f"there are {math.comb(n, d):,} sets of {d} of {n} letters: at most {MOST_SUBSETS:,}"
+            f"there are {math.comb(n, d):,} sets of {d} of {n} letters: at most {most_subsets:,}"
         )
     sets = list(combinations(range(n), d))
     inside = np.array([[x in chosen_set for chosen_set in sets] for x in range(n)])
@@ -74,7 +70,8 @@ def least_ldp_estimation_error(size: int, epsilon: float) -> float:
         15.7086
     """
     n, level = _letters(size), _positive(epsilon)
-    rest = n / math.expm1(min(level, LARGEST_EXPONENT))  # d e^eps + N - d is d (e^eps - 1) + N
+    # In nats: from there on the secret itself is released but for less than a float can say.
+    rest = n / math.expm1(min(level, 700.0))  # d e^eps + N - d is d (e^eps - 1) + N
     lengths = ((d + rest) / math.sqrt(d * (n - d)) for d in range(1, n))
     root = (n - 1) / math.sqrt(n) * min(lengths)
     return root * root

@@ -133,10 +133,6 @@ class ApproximatePML(Requirement):
         return self.delta * float(prices.sum()) + float(worth.max())
 
 
-_FULL = 1e-12
-"""A column's share within which letters fill it: e^eps times a mass is known to a few roundings."""
-
-
 def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatArray:
     """Find the (N,) multipliers m >= 0 of the slack constraints with the least dual bound.
 
@@ -149,7 +145,8 @@ def _prices(prior: Prior, gains: FloatArray, privacy: ApproximatePML) -> FloatAr
     values, weights = np.take_along_axis(gains, order, axis=0), p[order]
     mass = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights, axis=0)])
     worth = np.vstack([np.zeros(gains.shape[1]), np.cumsum(weights * values, axis=0)])
-    rising = mass[:-1] * up < 1 - _FULL  # else the rate below is noise
+    # A column's share within which letters fill it: e^eps times a mass is known to a few roundings.
+    rising = mass[:-1] * up < 1 - 1e-12  # else the rate below is noise
     levels = np.where(rising, values * (1 - up * mass[:-1]) + up * worth[:-1], -np.inf)
     lowest = np.where(rising, levels, np.inf).min(axis=0)
     columns = np.arange(gains.shape[1])

@@ -57,13 +57,6 @@ DISTANCES: Mapping[str, Callable[[Any, Any], float]] = {
 }
 """The distances by name."""
 
-_IMPLIED = 2.0**-44
-"""Share of its own distance by which the way over other letters may be longer for a pair to be left out of
-the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all the same."""
-
-_LEFT_OUT = 2.0**-40
-"""The same over all pairs that were left out, one over another: the margin of constraints on a variable."""
-
 
 class MetricPrivacy(RatioRequirement):
     """epsilon-d-privacy: `P[x,y] <= e^(epsilon d(x, x')) P[x',y]` for all letters x, x' and outcomes y.
@@ -265,7 +258,10 @@ def _not_implied(distance: FloatArray, ways: FloatArray) -> BoolArray:
     n = len(distance)
     implied = np.zeros((n, n), dtype=bool)
     with np.errstate(over="ignore"):
-        near = np.where(np.isfinite(distance), distance * (1 + _IMPLIED), 0.0)
+        # Share of its own distance by which the way over other letters may be longer for a pair to be left
+        # out of the program: a hundred roundings. What is claimed of a mechanism is checked pair by pair all
+        # the same.
+        near = np.where(np.isfinite(distance), distance * (1 + (2.0**-44)), 0.0)
         for middle in range(n):
             first, last = ways[:, [middle]], ways[[middle]]
             shorter = np.maximum(first, last) < distance
@@ -273,5 +269,7 @@ def _not_implied(distance: FloatArray, ways: FloatArray) -> BoolArray:
             implied |= shorter & (first + last <= near)
         kept = np.isfinite(distance) & ~implied
         along = shortest_ways(np.where(kept, distance, np.inf))
-        follows = along <= np.where(implied, distance * (1 + _LEFT_OUT), np.inf)
+        # The same over all pairs that were left out, one over another: the margin of constraints on a
+        # variable.
+        follows = along <= np.where(implied, distance * (1 + (2.0**-40)), np.inf)
     return kept | ~follows

@@ -39,9 +39,6 @@ DIGITS, LAST_DIGITS = 60, Decimal(10) ** -45
 FAR_LEVEL, FAR_ORDER = 1e-4, 100.0
 """Below this level, and above this order of the dual norm, prices may be far above their differences."""
 
-LEAST_ABOVE_ONE = 1e-3
-"""Orders above 1 by less are declared as order 1: solvers do not see such differences of norms. What a
-matrix misses by is mended, and levels, checks and bounds are of the order itself."""
 
 View: TypeAlias = tuple[Any, Any, Any]
 """Weights p of S letters, the (S, N) mechanism from them to the data, and what the weights are over.
@@ -114,7 +111,9 @@ class OfOrder(Requirement):
     @property
     def is_near_one(self) -> bool:
         """Return whether it is declared as one of order 1, which it is up to a term of size alpha - 1."""
-        return self.alpha - 1 < LEAST_ABOVE_ONE
+        # Orders above 1 by less are declared as order 1: solvers do not see such differences of norms. What a
+        # matrix misses by is mended, and levels, checks and bounds are of the order itself.
+        return self.alpha - 1 < 1e-3
 
     def _most_divergence(self, law: FloatArray) -> float:
         """Return epsilon, for epsilon up to the largest possible leakage, a little less."""
@@ -168,11 +167,8 @@ def over_one(level: Any, epsilon: float, beta: float) -> Any:
     (e^(level/beta) - K)`.
     """
     with np.errstate(over="ignore"):
-        return np.minimum(beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), LARGEST)
-
-
-LARGEST = 1e300
-"""What stands for more than that in floats that only say which is larger."""
+        # What stands for more than that in floats that only say which is larger.
+        return np.minimum(beta * (np.expm1(np.asarray(level) / beta) - math.expm1(epsilon / beta)), 1e300)
 
 
 def over_tops(matrix: Any) -> tuple[Any, FloatArray]:
@@ -304,10 +300,6 @@ class SibsonLeakage(OfOrder):
         return float(min(least[0], bounds(np.array([0.0]))[0]))
 
 
-NEAR = 1e-14
-"""How near both ends of a support function must be, as a share of its gains."""
-
-
 @dataclass(frozen=True)
 class MaximalAlphaLeakage(OfOrder):
     """Maximal alpha-leakage of at most epsilon: Sibson's information of order alpha, for every prior.
@@ -411,7 +403,8 @@ class MaximalAlphaLeakage(OfOrder):
         support = self._support(prior, gains)
         if support is None:
             return {"centre": np.full(gains.shape[1], 1 / gains.shape[1])}
-        return {"centre": largest_over_laws(support, gains.shape[1], NEAR)[0]}
+        # How near both ends of a support function must be, as a share of its gains.
+        return {"centre": largest_over_laws(support, gains.shape[1], 1e-14)[0]}
 
     def proved(self, prior: Prior, gains: FloatArray, witness: Witness) -> float:
         """Compute the bound around a law t: row x collects at most `K (sum_y t[y] max(g[x,y],

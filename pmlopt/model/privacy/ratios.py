@@ -22,35 +22,12 @@ from pmlopt.solvers.structured.block_program import Block
 LARGEST_RATIO_EXPONENT = 700.0
 """The largest exponent in nats of a ratio bound; e^epsilon past it is no float."""
 
-_CHUNK = 20_000
-"""Systems of equations that are solved at once when extreme columns are listed."""
 
 MOST_BASES = 1_000_000
 """Bases that are tried to list extreme columns: half a minute for six letters."""
 
 _MOST_ENTRIES = 250_000
 """Values of pairs on columns that are held at once: 2 MB of floats, which stay in a processor's cache."""
-
-_MOST_PRICED = 20_000
-"""Coefficients of the linear program of all columns that finds prices: it takes some tenths of a second."""
-
-_BY_FAR = 2.0**-46
-"""A bound that holds by this share in floats holds: three roundings and an exponential are a part."""
-
-_FULL_DIGITS = 1e-290
-"""Floats above this have all their digits."""
-
-_LEAST_FLOAT = 5e-324
-
-_NOTHING = 1e-14
-"""A pair whose sides differ by no more than this share of them bounds nothing in floats."""
-
-
-_SINGULAR = 1e-300
-"""Minors below this are zero: the equations of a basis depend on one another."""
-
-_FEASIBILITY_TOLERANCE = 1e-12
-"""Violation of a bound by an extreme column, as a share of its terms, that is put down to rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,7 +99,7 @@ class Ratios:
         found, near = None, None
         if matrix.dtype == object and self._single.all():  # each rounded to the nearest; zeros stay zeros
             near = np.asarray(matrix / (matrix.max() or 1)).astype(float)
-            near = np.where(matrix == 0, 0.0, np.maximum(near, _LEAST_FLOAT))
+            near = np.where(matrix == 0, 0.0, np.maximum(near, 5e-324))
         for part in self._parts(matrix):
             if matrix.dtype != object:
                 own = part._float_excess(matrix)
@@ -155,9 +132,12 @@ class Ratios:
             near: (N, M) the same over one number, as floats, of which only those of zeros are 0.
             power: as for `excess`.
         """
+        # Floats above this have all their digits.
+        full_digits = 1e-290
         up, down = near[self.above], near[self.below]
-        clear = up * (1 + _BY_FAR) <= np.exp(self.exponents)[:, None] * down
-        clear &= (down > _FULL_DIGITS) & ((up > _FULL_DIGITS) | (up == 0))
+        # A bound that holds by this share in floats holds: three roundings and an exponential are a part.
+        clear = up * (1 + (2.0**-46)) <= np.exp(self.exponents)[:, None] * down
+        clear &= (down > full_digits) & ((up > full_digits) | (up == 0))
         found = 0 * matrix.max(axis=0)
         for k, y in np.argwhere(~clear).tolist():
             factor = power(float(self.exponents[k]))
@@ -293,7 +273,9 @@ class Ratios:
         """
         told = self._told[0]
         pairs = self.excesses[0][told]
-        if not pairs.nnz or pairs.nnz * gains.shape[1] > _MOST_PRICED:
+        # Coefficients of the linear program of all columns that finds prices: it takes some tenths of a
+        # second.
+        if not pairs.nnz or pairs.nnz * gains.shape[1] > 20_000:
             return None
         priced = _joint_multipliers(pairs, p, gains)
         if priced is None:
@@ -335,7 +317,8 @@ class Ratios:
         """
         pairs, sizes = self.excesses
         unit = abs(pairs).max(axis=1).toarray().ravel()
-        told = unit > _NOTHING * sizes.max(axis=1).toarray().ravel()
+        # A pair whose sides differ by no more than this share of them bounds nothing in floats.
+        told = unit > 1e-14 * sizes.max(axis=1).toarray().ravel()
         return told, unit[told], sparse.diags_array(1 / unit[told]) @ pairs[told]
 
     def extreme(self, p: FloatArray, limit: int) -> FloatArray | None:
@@ -344,14 +327,16 @@ class Ratios:
         A basis is a set of t pairs that hold with equality and of t + 1 letters outside of which the column
         is zero. Up to a factor its entries are the minors of the t by t + 1 system with alternating signs.
         """
+        # Systems of equations that are solved at once when extreme columns are listed.
+        chunk = 20_000
         if self.count > min(limit, MOST_BASES):
             return None
         pairs, sizes = (part.toarray() for part in self.excesses)
         found = [np.ones((self.size, 1))]
         for tight in range(min(len(pairs), self.size - 1) + 1):
             letters = _subsets(self.size, tight + 1)
-            for rows in _chunks(_subsets(len(pairs), tight), max(1, _CHUNK // len(letters))):
-                found += [_basic_columns(pairs, sizes, rows, some) for some in _chunks(letters, _CHUNK)]
+            for rows in _chunks(_subsets(len(pairs), tight), max(1, chunk // len(letters))):
+                found += [_basic_columns(pairs, sizes, rows, some) for some in _chunks(letters, chunk)]
         columns = np.hstack(found)
         columns = columns / (p @ columns)
         _, first = np.unique(np.round(columns, 12) + 0.0, axis=1, return_index=True)
@@ -456,9 +441,6 @@ def letter_ratios(weights: Any, pairs: IntArray, exponents: FloatArray) -> Ratio
 LEAST_ROOM = 1e-9
 """Nats by which a constant must be within every pair: with less there is hardly an inside to move in."""
 
-MOST_ROWS = 16
-"""Rows of a column: their number squared is the work for each of its entries."""
-
 
 def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[FloatArray], FloatArray]) -> Block | None:
     """Return the pairs as a row each, `<den_k - e^(-eps_k) num_k, v> >= 0`, in a column that has one scalar
@@ -480,7 +462,8 @@ def block_of(ratios: Ratios, p: FloatArray, factor: Callable[[FloatArray], Float
     cap = float(keeps[capped].min()) if len(capped) else float(p.min()) / 2
     rows = np.ones(len(keeps), dtype=bool)
     rows[capped[keeps[capped] == cap]] = False
-    if rows.sum() > min(MOST_ROWS, ratios.size) or not ratios.room > LEAST_ROOM:
+    # Rows of a column: their number squared is the work for each of its entries.
+    if rows.sum() > min(16, ratios.size) or not ratios.room > LEAST_ROOM:
         return None
     above, below = (side[rows].toarray() for side in ratios.differences)
     pairs = below - keeps[rows, None] * above
@@ -511,6 +494,8 @@ def _basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters
         rows: (R, t) the pairs that hold with equality.
         letters: (L, t + 1) the letters outside of which the column is zero; each with each of the rows.
     """
+    # Violation of a bound by an extreme column, as a share of its terms, that is put down to rounding.
+    feasibility_tolerance = 1e-12
     tight = rows.shape[1]
     minors = np.ones((len(rows), len(letters), tight + 1))
     if tight:
@@ -523,11 +508,12 @@ def _basic_columns(pairs: FloatArray, sizes: FloatArray, rows: IntArray, letters
     sign = np.where(minors.sum(axis=1, keepdims=True) < 0, -1.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         entries = sign * minors / largest
-    able = (largest[:, 0] > _SINGULAR) & (entries >= -_FEASIBILITY_TOLERANCE).all(axis=1)
+    # Minors below this are zero: the equations of a basis depend on one another.
+    able = (largest[:, 0] > 1e-300) & (entries >= -feasibility_tolerance).all(axis=1)
     columns = np.zeros((pairs.shape[1], int(able.sum())))
     places = np.tile(letters, (len(rows), 1))[able]
     np.put_along_axis(columns, places.T, np.maximum(entries[able].T, 0.0), axis=0)
-    met = (pairs @ columns <= _FEASIBILITY_TOLERANCE * (sizes @ columns)).all(axis=0)
+    met = (pairs @ columns <= feasibility_tolerance * (sizes @ columns)).all(axis=0)
     return np.asarray(columns[:, met])
 
 

@@ -52,14 +52,8 @@ from pmlopt.model.privacy.requirement import LARGEST_EXPONENT, Declared, Require
 from pmlopt.model.privacy.secret_leakage import NO_MASS, check_secret_prior, member, name_about
 from pmlopt.model.uncertainty import PriorSet
 
-LARGEST_WHOLE_ORDER = 64
-"""Whole orders of up to this much are checked in integers; others in decimals."""
-
 CHORDS, NEAR = 40, 2e-15
 """Of a search for a level, at most, and how near both of its ends must be, as a share."""
-
-LARGEST_POWER = 1e200
-"""Powers are cut at this in a search that only asks which is larger."""
 
 
 class EachOutcome(OfOrder):
@@ -107,7 +101,8 @@ class EachOutcome(OfOrder):
 
     def _exact_excess(self, law: tuple[Any, Any], matrix: Any, power: Callable[[float], Any]) -> Any:
         weights, total = law
-        if self.alpha == int(self.alpha) <= LARGEST_WHOLE_ORDER:
+        # Whole orders of up to this much are checked in integers; others in decimals.
+        if self.alpha == int(self.alpha) <= 64:
             order = int(self.alpha)
             most = power(self.epsilon) ** (order - 1)
             return weights @ matrix**order * total ** (order - 1) - most * (weights @ matrix) ** order
@@ -451,7 +446,8 @@ class RobustRenyiPML(OfOrder):
         has digits of its own for orders near 1 and levels near 0.
         """
         with np.errstate(over="ignore"):
-            surpluses = np.minimum(order_surplus(columns / thresholds - 1, self.alpha), LARGEST_POWER)
+            # Powers are cut at this in a search that only asks which is larger.
+            surpluses = np.minimum(order_surplus(columns / thresholds - 1, self.alpha), 1e200)
         return np.asarray(most * columns - thresholds * surpluses)
 
     def _threshold(self, columns: FloatArray, most: Any) -> tuple[FloatArray, FloatArray]:

@@ -32,10 +32,6 @@ def member(laws: PriorSet, measure: FloatArray) -> FloatArray:
     return np.asarray(laws.nearby(measure / total), dtype=float)
 
 
-SAME_LAW = 1e-9
-"""By how much the prior of a design may differ from the law of X in the joint law."""
-
-
 def check_secret_prior(secret: Secret, prior: Prior) -> None:
     """Raise where the letters differ, or the prior is that of none of the joint laws."""
     match_labels(
@@ -45,7 +41,8 @@ def check_secret_prior(secret: Secret, prior: Prior) -> None:
     if laws.shape[1] != prior.size:
         raise PrivacyError(f"the joint law is on {laws.shape[1]} letters, and the prior on {prior.size}")
     off = np.abs(laws - prior.pmf).max(axis=1)
-    if off.min() > SAME_LAW:
+    # By how much the prior of a design may differ from the law of X in the joint law.
+    if off.min() > 1e-9:
         raise PrivacyError(
             f"the law of the data in the joint law differs from the prior by {off.min():.3g}: design for "
             "`secret.prior`"

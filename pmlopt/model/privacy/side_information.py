@@ -19,9 +19,6 @@ from pmlopt.model.privacy.secret_leakage import check_secret_prior, name_about
 Known: TypeAlias = Literal["any"] | tuple[int, ...]
 """The attributes that may be known, by their positions in the letters from 0; or any of them."""
 
-MAX_KNOWN_PAIRS = 100_000
-"""The most ratio bounds for all subsets and values: designs with more take hours."""
-
 
 class SideInformationPML(RatioRequirement):
     """epsilon-PML for adversaries who know any subset of some attributes of the data.
@@ -172,6 +169,8 @@ def _cells_of(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
     Raises:
         PrivacyError: the letters are no tuples of one length, have no such attribute, or there are too many.
     """
+    # The most ratio bounds for all subsets and values: designs with more take hours.
+    max_known_pairs = 100_000
     sizes = {len(letter) if isinstance(letter, tuple) else 0 for letter in letters}
     if len(sizes) != 1 or 0 in sizes:
         raise PrivacyError(
@@ -182,9 +181,9 @@ def _cells_of(letters: Sequence[Label], known: Known) -> list[tuple[int, ...]]:
     places = tuple(range(count)) if known == "any" else known
     if places[-1] >= count:
         raise PrivacyError(f"`known` has the position {places[-1]}, and the letters have {count} attributes")
-    if 2 ** len(places) * len(letters) > MAX_KNOWN_PAIRS:
+    if 2 ** len(places) * len(letters) > max_known_pairs:
         raise PrivacyError(
-            f"{len(places)} known attributes of {len(letters)} letters have more than {MAX_KNOWN_PAIRS} "
+            f"{len(places)} known attributes of {len(letters)} letters have more than {max_known_pairs} "
             "bounds: name fewer attributes that may be known"
         )
     found: dict[tuple[int, ...], None] = {}

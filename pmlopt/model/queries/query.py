@@ -20,8 +20,6 @@ from pmlopt.errors import QueryError
 LARGEST_TABLE = 2**20
 """The largest number of datasets that are listed one by one: a table of them takes 8 MB."""
 
-LARGEST_RECORD_COUNT = 10**7
-"""The largest number of records: their alphabets are a tuple with an entry for each."""
 MOST_LETTERS = 2**12
 """The largest alphabet of a record: solvers take tables of twice its size squared, half a gigabyte."""
 MOST_VALUES = 10**5
@@ -151,9 +149,11 @@ def record_count(records: int) -> int:
     """Return the number of records as an integer; raise a QueryError where it is not one from 1 to ten
     million.
     """
+    # The largest number of records: their alphabets are a tuple with an entry for each.
+    largest_record_count = 10**7
     n = whole(records, "the number of records", QueryError)
-    if n > LARGEST_RECORD_COUNT:
-        raise QueryError(f"{n:,} records are too many: at most {LARGEST_RECORD_COUNT:,}")
+    if n > largest_record_count:
+        raise QueryError(f"{n:,} records are too many: at most {largest_record_count:,}")
     return n
 
 

@@ -15,8 +15,6 @@ from pmlopt.model.queries.query import Query
 
 ROUGH_ITERATIONS, FINE_ITERATIONS = 30, 3_000
 """Of Blahut-Arimoto, on all channels, and on those of more than two inputs that may have the largest."""
-CONVERGED = 1e-14
-"""Nats; nearer to the capacity an input law is left as it is."""
 NEAR = 1e-9
 """Nats; channels this near to the largest capacity are kept, and one of them is chosen by other means."""
 
@@ -68,7 +66,8 @@ def largest_capacity(rows: FloatArray, tuples: IntArray) -> LargestCapacity:
         kept = found.max(axis=1) >= known.max() - NEAR  # the others cannot have the largest capacity
         left, found, known = left[kept], found[kept], known[kept]
         rough = step < ROUGH_ITERATIONS
-        if (found.max(axis=1) - known).max() <= CONVERGED:
+        # Nats; nearer to the capacity an input law is left as it is.
+        if (found.max(axis=1) - known).max() <= 1e-14:
             break
         if not rough and tuples.shape[1] == 2:
             priors[left] = _bisected(channels[left])

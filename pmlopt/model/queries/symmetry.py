@@ -17,12 +17,6 @@ from pmlopt.errors import PriorError
 from pmlopt.model.queries.kinds import MOST_CLASSES, Explicit, ModularSum, ResidueTypes, Weight
 from pmlopt.model.queries.query import Query, check_listable, check_query
 
-FEW_LETTERS = 3
-"""Up to so many letters all relabellings are tried; of more, those that exchange two letters or shift all."""
-
-MOST_COMPARED = 2**27
-"""Entries that are compared in the search for relabellings of two records at a time, at most."""
-
 Map = Callable[[NDArray[Any]], NDArray[Any]]
 """A map of datasets, as what it does to a table over them."""
 
@@ -51,7 +45,8 @@ def symmetries(table: IntArray, masses: FloatArray) -> list[Map]:
         )
 
     single = [move for move in _single(table.shape) if kept(move)]
-    budget = MOST_COMPARED // table.size
+    # Entries that are compared in the search for relabellings of two records at a time, at most.
+    budget = (2**27) // table.size
     both = (move for _, move in zip(range(budget), _double(table.shape), strict=False))
     return [*single, *(move for move in both if kept(move))]
 
@@ -80,7 +75,8 @@ def _double(shape: tuple[int, ...]) -> Iterator[Map]:
 def _relabellings(size: int) -> list[tuple[int, ...]]:
     """List orders of the letters of a record other than their own."""
     letters = tuple(range(size))
-    if size <= FEW_LETTERS:
+    # Up to so many letters all relabellings are tried; of more, those that exchange two letters or shift all.
+    if size <= 3:
         return list(permutations(letters))[1:]
     found = [letters[1:] + letters[:1], letters[-1:] + letters[:-1]]
     for a, b in combinations(letters, 2):

@@ -117,10 +117,6 @@ class Staircase:
 Family: TypeAlias = Box | Staircase
 
 
-_FEASIBILITY_TOLERANCE = 1e-12
-"""Violation of a bound by a vertex with entries in [0, 1] that is put down to rounding."""
-
-
 @dataclass(frozen=True, eq=False)
 class Cone:
     """The cone of columns `v >= 0` with `keep max v <= w(v)`, w being the least mean over a set of priors.
@@ -208,6 +204,8 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
     """Return the (N, K) vertices of `0 <= v <= 1, laws v >= keep`, with as many letters between as tight
     rows.
     """
+    # Violation of a bound by a vertex with entries in [0, 1] that is put down to rounding.
+    feasibility_tolerance = 1e-12
     count, n = laws.shape
     found = []
     for free in range(min(n, count) + 1):
@@ -217,8 +215,8 @@ def _corners(laws: FloatArray, keep: float) -> FloatArray:
             have = ones @ laws[:, rest].T
             for tight in combinations(range(count), free):
                 between = _solved(laws[np.ix_(tight, letters)], (keep - have[:, tight]).T).T
-                met = have + between @ laws[:, letters].T >= keep - _FEASIBILITY_TOLERANCE
-                inside = (between >= -_FEASIBILITY_TOLERANCE) & (between <= 1 + _FEASIBILITY_TOLERANCE)
+                met = have + between @ laws[:, letters].T >= keep - feasibility_tolerance
+                inside = (between >= -feasibility_tolerance) & (between <= 1 + feasibility_tolerance)
                 able = met.all(axis=1) & inside.all(axis=1)
                 columns = np.zeros((n, int(able.sum())))
                 columns[rest], columns[list(letters)] = ones[able].T, np.clip(between[able], 0.0, 1.0).T

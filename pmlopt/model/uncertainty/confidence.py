@@ -70,10 +70,6 @@ def _moved(start: FloatArray, furthest: FloatArray, right: Callable[[FloatArray]
     return moved(bisected(lambda logs: ~right(moved(logs)), np.zeros(len(start)), furthest, HALVINGS)[1])
 
 
-MAX_LETTERS_BALANCE = 20
-"""Letters up to which `weissman_kappa` looks at every event: there are 2^20 of them then."""
-
-
 def weissman_radius(samples: int, size: int, delta: float, kappa: float = 0.5) -> float:
     """Compute the l1 distance that the empirical distribution exceeds with probability at most delta.
 
@@ -229,7 +225,8 @@ def weissman_kappa(prior: PriorLike) -> float:
     largest = int(p.argmax())
     if p[largest] >= 0.5:
         return float(np.delete(p, largest).sum())
-    if len(p) > MAX_LETTERS_BALANCE:
+    # Letters up to which `weissman_kappa` looks at every event: there are 2^20 of them then.
+    if len(p) > 20:
         return 0.5
     masses = subset_sums(p)
     return min(0.5, float(np.minimum(masses, masses.max() - masses).max()))

@@ -140,13 +140,6 @@ class ConvexHull(PriorSet):
         return f"ConvexHull(<{len(self.points)} priors on {self.size} letters>)"
 
 
-MAX_BASES = 50_000
-"""The most systems of equations that are tried to list the vertices of a polytope: a few seconds."""
-
-VERTEX_ATOL = 1e-12
-"""Negative entries of a basic solution that are put down to rounding."""
-
-
 def vertex_hull(priors: PriorSet) -> ConvexHull:
     """Return a set of priors as the convex hull of the vertices of its polytope.
 
@@ -177,7 +170,8 @@ def vertex_hull(priors: PriorSet) -> ConvexHull:
         )
     count, slacks = len(found.right), np.flatnonzero(~found.equal)
     system = np.hstack([found.rows, np.eye(count)[:, slacks]])
-    if math.comb(system.shape[1], count) > MAX_BASES:
+    # The most systems of equations that are tried to list the vertices of a polytope: a few seconds.
+    if math.comb(system.shape[1], count) > 50_000:
         raise PrivacyError(
             f"designs with a sub-convex utility need the vertices of {priors!r}, whose polytope has "
             f"{math.comb(system.shape[1], count)} bases: give a ConvexHull of its vertices"
@@ -189,7 +183,8 @@ def vertex_hull(priors: PriorSet) -> ConvexHull:
             continue
         values = np.zeros(system.shape[1])
         values[list(basis)] = np.linalg.solve(square, found.right)
-        if values.min() >= -VERTEX_ATOL:
+        # Negative entries of a basic solution that are put down to rounding.
+        if values.min() >= -1e-12:
             laws.append(found.parts @ np.maximum(values[: found.parts.shape[1]], 0.0))
     if not laws:
         raise PrivacyError(f"the polytope of {priors!r} has no vertex: it holds no prior, or equal rows")

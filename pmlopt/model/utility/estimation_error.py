@@ -199,10 +199,6 @@ WORKLOADS: Mapping[str, Callable[[Sequence[Label]], Rows]] = {
 
 Criterion = Literal["A", "D"]
 
-CONDITION = 1e-20
-"""Eigenvalues of an information matrix up to this share of the largest are taken for zero: they are squares
-of singular values, of which the others have six digits."""
-
 
 @dataclass(frozen=True, eq=False)
 class EstimationError(Utility):
@@ -318,7 +314,9 @@ def error_of(prior: Prior, mechanism: Mechanism, combinations: FloatArray, crite
     left, sizes, _ = np.linalg.svd(scaled, full_matrices=True)
     roots = np.zeros(prior.size)
     roots[: len(sizes)] = sizes
-    seen = roots**2 > CONDITION * roots[0] ** 2
+    # Eigenvalues of an information matrix up to this share of the largest are taken for zero: they are
+    # squares of singular values, of which the others have six digits.
+    seen = roots**2 > 1e-20 * roots[0] ** 2
     if criterion == "D":
         return float(-2 * np.log(roots).sum()) if seen.all() else np.inf
     turned = combinations @ left

@@ -199,7 +199,8 @@ class LinearUtility(Utility):
                 says where.
         """
         orbits = space.orbits
-        if sum(orbits.letters) * sum(orbits.outputs) <= _LISTED_PAIRS:
+        # Pairs on which it is checked one by one whether a utility is constant on orbits.
+        if sum(orbits.letters) * sum(orbits.outputs) <= (2**20):
             xs = space.decode(space.listed(), letters=True)
             ys = space.decode(space.listed(outputs=True))
             values, places = self.table(xs, ys).ravel(), space.listed_orbits().ravel()
@@ -213,7 +214,8 @@ class LinearUtility(Utility):
                 "function of two letters, or CoordinateLoss(...)"
             )
         rng, found = np.random.default_rng(0), np.empty(0)
-        for probe in range(1 + _PROBES):
+        # Random images of each representative where there are more.
+        for probe in range(1 + 3):
             pairs = space.images(rng) if probe else space.representatives()
             sides = list(zip(space.decode(pairs[0], letters=True), space.decode(pairs[1]), strict=True))
             values = float_array(
@@ -227,7 +229,8 @@ class LinearUtility(Utility):
         self, values: FloatArray, wanted: FloatArray, pair: Callable[[int], tuple[Label, Label]]
     ) -> None:
         worst = int(np.abs(values - wanted).argmax())
-        if abs(values[worst] - wanted[worst]) > _ROUNDING * np.abs(values).max():
+        # Differences within an orbit that are put down to rounding, as a share of the largest value.
+        if abs(values[worst] - wanted[worst]) > 1e-12 * np.abs(values).max():
             raise UtilityError(
                 f"the {self.what} is not invariant: it is {values[worst]:.9g} on the pair {pair(worst)!r}, "
                 f"and {wanted[worst]:.9g} on another one of its orbit"
@@ -304,16 +307,6 @@ class ExpectedLoss(LinearUtility):
 
     kind: ClassVar[str] = "expected-loss"
     maximised: ClassVar[bool] = False
-
-
-_LISTED_PAIRS = 2**20
-"""Pairs on which it is checked one by one whether a utility is constant on orbits."""
-
-_PROBES = 3
-"""Random images of each representative where there are more."""
-
-_ROUNDING = 1e-12
-"""Differences within an orbit that are put down to rounding, as a share of the largest value."""
 
 
 def row_offsets(table: FloatArray) -> FloatArray:

@@ -89,10 +89,13 @@ class SubConvex(Utility):
         Raises:
             UtilityError: it is not finite, not convex or not homogeneous on one; the message shows which.
         """
+        # Violation of convexity or homogeneity that is put down to rounding, as a share of the value or of 1.
+        probe_tolerance = 1e-7
         p = as_prior(prior).pmf
         rng = np.random.default_rng(0)
         probes = []
-        for _ in range(_PROBE_COUNT):
+        # Pairs of random columns on which a function is checked.
+        for _ in range(50):
             one, other = (rng.exponential(size=len(p)) * (rng.random(len(p)) < 0.7) for _ in range(2))
             one[rng.integers(len(p))] = other[rng.integers(len(p))] = 1.0
             factor = float(rng.uniform(0.25, 4.0))
@@ -101,25 +104,18 @@ class SubConvex(Utility):
         worths = self.worths(p, np.hstack([columns for _, columns in probes])).reshape(-1, 4)
         for (factor, columns), (left, right, between, scaled) in zip(probes, worths, strict=True):
             one, other = columns[:, 0], columns[:, 1]
-            if abs(scaled - factor * left) > _PROBE_TOLERANCE * max(1.0, abs(left)):
+            if abs(scaled - factor * left) > probe_tolerance * max(1.0, abs(left)):
                 raise UtilityError(
                     f"the utility {self.name} is not homogeneous: {left:.9g} on {_shown(one, p)}, but "
                     f"{scaled:.9g} and not {factor * left:.9g} on {factor:.6g} times that column. Divide the "
                     "column by its mean p @ column where you need a shape, and multiply the result by it"
                 )
-            if between > (left + right) / 2 + _PROBE_TOLERANCE * max(1.0, abs(left), abs(right)):
+            if between > (left + right) / 2 + probe_tolerance * max(1.0, abs(left), abs(right)):
                 raise UtilityError(
                     f"the utility {self.name} is not convex: {between:.9g} half way between "
                     f"{_shown(one, p)}, where it is {left:.9g}, and {_shown(other, p)}, where it is "
                     f"{right:.9g}; extreme columns reach the maximum of convex functions only"
                 )
-
-
-_PROBE_COUNT = 50
-"""Pairs of random columns on which a function is checked."""
-
-_PROBE_TOLERANCE = 1e-7
-"""Violation of convexity or homogeneity that is put down to rounding, as a share of the value or of 1."""
 
 
 def _shown(column: FloatArray, p: FloatArray) -> str:

@@ -20,15 +20,6 @@ from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.programs.program import Found, Method, MethodError, Question, starts_cold, uncertified
 from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
-ON_BINS = 1e-6
-"""The tolerance of the design on the bins, as a share of its scale: far below what bins cost."""
-
-COARSEST = 8
-"""How many times fewer boxes the first of the bounds is computed on, where the time is limited."""
-
-LONGER = 5
-"""How many times as long a bound on twice as many boxes takes: four times as many losses, and sorted."""
-
 
 @dataclass(frozen=True)
 class Refinement:
@@ -85,8 +76,10 @@ def certified_on(
     program: ContinuousDesign, grid: Grid, boxes: int = BOUND_BOXES, clock: Clock = FOREVER
 ) -> ContinuousCertificate:
     """Solve the design on the bins of a grid, and certify its best mechanism."""
+    # The tolerance of the design on the bins, as a share of its scale: far below what bins cost.
+    on_bins = 1e-6
     design = program.on(grid)
-    options = Options(clock.at_least(1e-3), ON_BINS)
+    options = Options(clock.at_least(1e-3), on_bins)
     start = linear.QUESTION.start(design, None, options.clock)
     failed: list[str] = []
     found: LinearCertificate | None = None
@@ -98,7 +91,7 @@ def certified_on(
             failed.append(f"{method.id}: {describe_error(cause)}")
             continue
         found = tried if found is None or tried.proved_gap < found.proved_gap else found
-        if found.proved_gap <= design.allowed_gap(ON_BINS) or clock.late:
+        if found.proved_gap <= design.allowed_gap(on_bins) or clock.late:
             break
     if found is None and clock.limited:
         found = find_first_mechanism(design).certificate
@@ -123,11 +116,13 @@ def _bounded(
     program: ContinuousDesign, grid: Grid, rho: FloatArray, boxes: int, clock: Clock
 ) -> tuple[float, int]:
     """Compute the bound and its number of boxes: in a limited time on more and more, while time remains."""
-    count, found = max(2, boxes // COARSEST) if clock.limited else boxes, []
+    # in limited time the first bound is computed on 8 times fewer boxes
+    count, found = max(2, boxes // 8) if clock.limited else boxes, []
     while True:
         before = clock.read()
         found.append((least_loss(program.secret, program.privacy, program.utility, grid, rho, count), count))
-        if count >= boxes or clock.late_by(LONGER * (before - clock.read())):
+        # a bound on twice as many boxes takes about 5 times as long: four times as many losses, sorted
+        if count >= boxes or clock.late_by(5 * (before - clock.read())):
             return max(found)
         count = min(2 * count, boxes)
 

@@ -18,8 +18,6 @@ from pmlopt.programs.design_program import Outputs
 from pmlopt.programs.linear.program import LinearDesign, linear_design
 from pmlopt.programs.program import Declaration, Program
 
-FIRST_BOXES = 32
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class ContinuousDesign(Program[ContinuousCertificate]):
@@ -43,7 +41,8 @@ class ContinuousDesign(Program[ContinuousCertificate]):
     @cached_property
     def first(self) -> Grid:
         """Return the bins that the search begins with."""
-        return self.secret.even(max(2, round(FIRST_BOXES ** (1 / self.secret.axes))))
+        # the first grid has about 32 boxes
+        return self.secret.even(max(2, round(32 ** (1 / self.secret.axes))))
 
     @cached_property
     def scale(self) -> float:

@@ -23,9 +23,6 @@ from pmlopt.solvers.highs import columnwise
 from pmlopt.solvers.outcome import Clock
 from pmlopt.solvers.parametric_program import MovingModel
 
-MAX_NEWTON_STEPS = 200
-"""More than Newton's method needs: it ends by itself, at the latest at the last kink."""
-
 LEVEL_DIGITS = 1e-12
 """How far above the least level that multipliers prove the one that is claimed may be, as a share of it."""
 
@@ -54,7 +51,8 @@ def nearest_ratio(program: EnvelopeProgram, multipliers: FloatArray, most: float
     fixed = np.vstack([law + lam * program.columns - total * law, -total * law]).reshape(-1, m)
     rates = np.vstack([lam * law, 0 * law]).reshape(-1, m)
     outputs, ratio = np.arange(m), 1.0
-    for _ in range(MAX_NEWTON_STEPS):
+    # Newton's method ends earlier, at the latest at the last kink
+    for _ in range(200):
         worth = fixed - ratio * rates
         best = worth.argmax(axis=0)
         mass, fall = total + float(worth[best, outputs].sum()), float(rates[best, outputs].sum())
@@ -110,13 +108,6 @@ def with_closed(law: FloatArray, gains: FloatArray, multipliers: FloatArray, clo
     return np.concatenate([lam, rest])
 
 
-ENTRY_NOISE = 1e-12
-"""Scaled entries of a solver's point up to this become zero: a hundredth of HiGHS' feasibility tolerance."""
-
-SMALLEST_ENTRY = 1e-11
-"""HiGHS may drop entries below this, which then limit nothing: their columns have limits of their own."""
-
-
 class RatioPrograms:
     """The linear programs of a post-processing at one ratio after another, in HiGHS without cvxpy.
 
@@ -148,7 +139,8 @@ class RatioPrograms:
         # column by column: its entries in the rows of its letter and of its output
         values = np.stack([gains * units / spare, units / tops], axis=2).ravel()
         indices = np.stack(np.broadcast_arrays(np.arange(n), n + np.arange(k)[:, None]), axis=2).ravel()
-        starts, most = 2 * np.arange(n * k + 1), np.where(units / tops < SMALLEST_ENTRY, 1 / units, np.inf)
+        # HiGHS may drop entries below 1e-11: columns that have such get limits of their own
+        starts, most = 2 * np.arange(n * k + 1), np.where(units / tops < 1e-11, 1 / units, np.inf)
         most[:, closed] = 0.0
         lower, upper = np.concatenate([np.zeros(n), np.full(k, -np.inf)]), np.full(n, np.inf)
         costs, most = (-cost * units / self._mass).ravel(), most.ravel()
@@ -184,23 +176,13 @@ class RatioPrograms:
             self._moving.replace(model)
         found = self._moving.solve(ratio, clock)
         point = found.values[: n * k].reshape(k, n)
-        point = np.where(point > ENTRY_NOISE, point * units, 0.0)
+        # a hundredth of HiGHS' feasibility tolerance: smaller entries are noise
+        point = np.where(point > 1e-12, point * units, 0.0)
         lam = found.duals[:n] / ratio
         slope = float(self._program.law @ point @ lam)
         if self._program.over is not None:
             lam = np.append(lam, -self._mass * found.duals[-1])
         return -self._mass * found.optimum, slope, point, lam
-
-
-NOISE_THRESHOLD = 1e-15
-"""What is left of a row of a point counts as rounding up to this, a few units in the last place of 1."""
-
-LARGEST_TOP_UP = 1e-6
-"""A point whose mass is short of delta by at most this share of it is topped up: ratios are asked a hair
-above the one that is wanted, and solvers have tolerances. A point that is short by more is left as it is."""
-
-TOP_UP_MARGIN = 4e-15
-"""By how much more than delta, relatively, the mass is made: what rounding may take off again."""
 
 
 def binary_attack(program: EnvelopeProgram) -> FloatArray:
@@ -225,9 +207,11 @@ def topped_up(program: EnvelopeProgram, point: FloatArray) -> FloatArray:
     law = program.law
     scaled = np.asarray(point / np.maximum(point.sum(axis=1, keepdims=True), 1.0))
     rest = 1 - scaled.sum(axis=1)
-    short = program.delta * (1 + TOP_UP_MARGIN) - float(law @ scaled.sum(axis=1))
+    # rounding may take off a few units in the last place
+    short = program.delta * (1 + 4e-15) - float(law @ scaled.sum(axis=1))
     room = float(law @ rest)
-    if 0 < short <= LARGEST_TOP_UP * program.delta and room > 0:
+    # a mass that is short by more is no effect of a solver's tolerance, and is left as it is
+    if 0 < short <= 1e-6 * program.delta and room > 0:
         scaled[:, int((law @ scaled).argmax())] += min(1.0, short / room) * rest
     return scaled
 
@@ -285,7 +269,8 @@ def channel(program: PostProcessings[Any], shares: FloatArray) -> Mechanism:
 def _rest(point: FloatArray) -> FloatArray:
     """Compute what is left of each row."""
     rest = np.maximum(0.0, 1 - point.sum(axis=1))
-    return np.where(rest > NOISE_THRESHOLD, rest, 0.0)
+    # a few units in the last place of 1 are rounding
+    return np.where(rest > 1e-15, rest, 0.0)
 
 
 def certify_envelope(

@@ -20,11 +20,6 @@ from pmlopt.programs.exact.arithmetic import integers, power_above, power_below
 Integers = NDArray[Any]
 """Python integers in an object array."""
 
-RATIO_BITS = 192
-"""Binary digits after the point of a rational below e^level: as many as `power_below` has."""
-
-SMALLEST_TERM = 1e-300
-"""What floats as small as this, and their products, may be off: they have fewer digits."""
 
 Outcomes = list[tuple[Fraction, Fraction]]
 """Outcomes of a post-processing: the largest likelihood ratio, e to the leakage, and the probability."""
@@ -109,8 +104,10 @@ class RationalMechanism:
         Levels past `LARGEST_EXPONENT` count as that. Through the letters of `left_out` nothing leaks: any
         lam, however large, will do for them.
         """
+        # as many binary digits after the point as the rational below e^level has
+        ratio_bits = 192
         below = power_below(min(level, LARGEST_EXPONENT))
-        ratio = Fraction((below.numerator << RATIO_BITS) // below.denominator, 1 << RATIO_BITS)
+        ratio = Fraction((below.numerator << ratio_bits) // below.denominator, 1 << ratio_bits)
         n = len(self.columns)
         taking = np.arange(n) if left_out is None else np.flatnonzero(~left_out)
         parts = [u.as_integer_ratio() for u in (*multipliers, *[0] * (n + 1))][: n + 1]
@@ -147,7 +144,8 @@ class RationalMechanism:
             given = self.matrix[letters] / self.matrix[letters].sum(axis=1, keepdims=True)
             asked = ratio * np.asarray(law / self.total, dtype=float)
             worth, size = lam * (given - asked), lam * (given + asked)
-            error = 2 * (len(law) + 16) * float(np.finfo(float).eps) * size + SMALLEST_TERM * (1 + lam)
+            # floats as small as 1e-300, and their products, have fewer digits
+            error = 2 * (len(law) + 16) * float(np.finfo(float).eps) * size + 1e-300 * (1 + lam)
             below = worth + error < (worth - error).max(axis=0)
         outputs, rivals = np.nonzero(~below.T)
         return outputs, rivals

@@ -37,15 +37,6 @@ from pmlopt.solvers.two_sided_search import MARK_OFFSET, Answer, Search
 CLOSED = 1e-12
 """A letter's outcome is closed at ratios above its largest by this share, which rounding cannot explain."""
 
-DIFFERENCE_ROUNDING = 8 * float(np.finfo(float).eps)
-"""What rounding may do to `t q[y] - P[x,y]`, as a share of t q[y]; far below `CLOSED`."""
-
-NEAR_MARK = 4 * MARK_OFFSET
-"""A largest ratio that is below the one asked by at most this share: the search asks just above it."""
-
-SEARCHED_GAP = 1 / 10
-"""The gap at which the search ends, as a share of the tolerance: it costs one program more, if any."""
-
 
 class _RatioFeasibility:
     """Whether outcomes of mass delta can have the likelihood ratio t: the infeasibility is delta - V(t)."""
@@ -65,10 +56,14 @@ class _RatioFeasibility:
         closed = self.marks * (1 + CLOSED) < number
         mass, slope, point, found = self.programs.solve(number, closed, clock)
         # those of closed letters hold from just above their largest ratio on, where that is near
-        asked = np.where(closed, np.maximum(self.marks * (1 + CLOSED), number * (1 - NEAR_MARK)), number)
+        # the search solves just above a largest ratio: closer ones count as that ratio
+        asked = np.where(
+            closed, np.maximum(self.marks * (1 + CLOSED), number * (1 - (4 * MARK_OFFSET))), number
+        )
         gains = program.columns - asked[:, None] * program.law
         # what rounding may take off a difference, which is small where t is just above the largest ratio
-        gains[closed] += DIFFERENCE_ROUNDING * number * program.law
+        # rounding of `t q[y] - P[x,y]` is a few units in the last place of t q[y]
+        gains[closed] += (8 * float(np.finfo(float).eps)) * number * program.law
         multipliers = with_closed(program.law, gains, found, closed)
         return Answer(1 - mass / program.delta, slope / program.delta, point, multipliers)
 
@@ -117,7 +112,8 @@ def _searched(
     alone = [] if program.over is None else [_searched(one, options) for one in singles]
     first = [attack(single) for attack in (plain_attack, binary_attack) for single in singles]
     first += [end.witness for end, *_ in alone if end.witness is not None]
-    gap = options.tolerance * SEARCHED_GAP
+    # a tenth of the tolerance costs at most one program more
+    gap = options.tolerance * (1 / 10)
     family = _RatioFeasibility(program, gap / 4)
     search = Search(family, [family.witness(point) for point in first], [None], gap, options.clock)
     ending = search.run()

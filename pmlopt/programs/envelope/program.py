@@ -31,12 +31,6 @@ from pmlopt.programs.program import Declaration, Program, problem_of
 
 P = TypeVar("P", bound="PostProcessings[Any]")
 
-MAX_PRIORS = 8
-"""How many priors of a set are searched: those that look worst before any linear program."""
-
-INTERIOR_SHARE = 1e-12
-"""A prior without some letter is moved so far towards the middle of the set, for a `Prior` has no zeros."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class PostProcessings(Program[C_co]):
@@ -115,6 +109,8 @@ class PostProcessings(Program[C_co]):
         Of its extreme points, those at which an output or a letter is least or most likely, and their middle;
         of `ConvexHull` all.
         """
+        # priors have no zeros: one without some letter is moved a little towards the middle
+        interior_share = 1e-12
         over = self.over
         if over is None:
             return (self,)
@@ -126,10 +122,11 @@ class PostProcessings(Program[C_co]):
         middle = points.mean(axis=0)
         points = np.vstack([middle, points])
         missing = (points == 0).any(axis=1, keepdims=True)
-        points = np.where(missing, (1 - INTERIOR_SHARE) * points + INTERIOR_SHARE * middle, points)
+        points = np.where(missing, (1 - interior_share) * points + interior_share * middle, points)
         priors = [Prior(point / point.sum(), self.prior.labels) for point in points]
         priors.sort(key=self.leaks, reverse=True)
-        return tuple(self.under(prior) for prior in priors[:MAX_PRIORS])
+        # the eight priors that look worst before any linear program
+        return tuple(self.under(prior) for prior in priors[:8])
 
     @abstractmethod
     def leaks(self, prior: Prior) -> float:

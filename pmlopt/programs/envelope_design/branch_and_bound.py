@@ -21,19 +21,9 @@ from pmlopt.programs.envelope_design.margin_programs import (
     trivial_proof,
 )
 
-ASCENTS = 3
-"""From how many of the starts, the best ones, the margins are moved."""
-
-MOST_BOXES = 1000
-"""Boxes of a small design."""
-
 MOST_ENTRIES = 40_000
 """Entries of the matrices of all boxes together, which limits the boxes of larger designs."""
 
-FEWEST_BOXES = 20
-
-SPARE_PRICE = 0.1
-"""What a violation costs besides its multiplier, as a share of that of the letter's largest gain."""
 
 LEAST_WIDTH = 1e-7
 """A box is not cut for what it promises where it is no wider than this share of the largest margin."""
@@ -75,7 +65,9 @@ def search_margins(programs: MarginPrograms, allowed: float) -> tuple[Ascent, Bo
     except ArithmeticError as cause:
         raise_if_strict(cause)
         return best, trivial_proof(programs.gains), not programs.late, str(cause)
-    limit = int(np.clip(MOST_ENTRIES // programs.gains.size, FEWEST_BOXES, MOST_BOXES))
+    # small designs have at most 1000 boxes
+    # large designs have at least 20 boxes
+    limit = int(np.clip(MOST_ENTRIES // programs.gains.size, 20, 1000))
     order, boxes = count(), 1
     heap, ending, finished = [(-root.bound, next(order), root)], "", True
     while heap and -heap[0][0] > best.point.gain + allowed:
@@ -116,7 +108,8 @@ def _from_starts(programs: MarginPrograms) -> Ascent:
             raise_if_strict(cause)
     found.sort(key=lambda end: -end.point.gain)
     best = found[0]
-    for start in found[:ASCENTS]:
+    # margins are moved from the three best starts only
+    for start in found[:3]:
         best = _better(programs, start, best)
     return best
 
@@ -185,7 +178,8 @@ def _scores(
     because it is relaxed; of both ends and the middle the margin that costs least is the likeliest.
     """
     (lower, upper), span = box, programs.span
-    law, weights = span.pmf @ point.matrix, point.prices + SPARE_PRICE * programs.scale * span.pmf[:, None]
+    # a violation costs a tenth of the largest gain in addition to its multiplier
+    law, weights = span.pmf @ point.matrix, point.prices + 0.1 * programs.scale * span.pmf[:, None]
     places = np.column_stack([lower, upper, (lower + upper) / 2])
     beyond = point.matrix - span.ratio * law
     good = law - point.bad

@@ -185,23 +185,9 @@ class Ascent:
     point: Point
 
 
-FIRST_SECONDS = 0.2
-"""Seconds that the first program has at least: without it there is nothing in hand."""
-
-MAX_STEPS = 30
-"""Linearised programs from one start; most end after five or six."""
-
-FIRST_REACH = 0.25
-"""How far margins may move at first, as a share of the largest one."""
-
-LEAST_REACH = 1e-7
-"""A search ends where margins may move by no more than this share."""
-
 LEAST_GAIN = 1e-9
 """A step that gains less than this share of the range of the gains ends the search."""
 
-LEAST_MARGIN = 1e-9
-"""Margins up to this share of the largest are 0."""
 
 UNIFORM_STARTS = (0.05, 0.25, 0.6, 0.9, 1.0)
 """Shares of the largest margins from which all letters start alike."""
@@ -277,7 +263,8 @@ class MarginPrograms:
             self._model = MovingModel(model)
         else:
             self._model.replace(model)
-        found = self._model.solve(1.0, self.options.clock.at_least(1e-3 if self.solved else FIRST_SECONDS))
+        # the first program always has 0.2 s: without it there is no result
+        found = self._model.solve(1.0, self.options.clock.at_least(1e-3 if self.solved else 0.2))
         self.solved += 1
         primal, duals = found.values, -self.scale * found.duals
         return Point(
@@ -293,7 +280,8 @@ class MarginPrograms:
     def at(self, margins: FloatArray) -> Ascent:
         """Solve with given margins, which are clipped to their range; tiny ones become 0."""
         cut = np.clip(margins, 0.0, self.span.largest)
-        cut = np.where(cut > LEAST_MARGIN * self.span.largest.max(), cut, 0.0)
+        # margins below 1e-9 of the largest are set to 0
+        cut = np.where(cut > 1e-9 * self.span.largest.max(), cut, 0.0)
         return Ascent(cut, self.solve(self.span.ratio - cut, cut))
 
     def ascend(self, start: Ascent) -> Ascent:
@@ -304,9 +292,12 @@ class MarginPrograms:
         at the new margins gains.
         """
         most = float(self.span.largest.max())
-        reach, best = FIRST_REACH * most, start
-        for _ in range(MAX_STEPS):
-            if reach <= LEAST_REACH * most or self.late:
+        # margins may first move by a quarter of the largest one
+        reach, best = 0.25 * most, start
+        # most ascents end after five or six programs
+        for _ in range(30):
+            # the ascent ends where margins may move by less than 1e-7 of the largest
+            if reach <= 1e-7 * most or self.late:
                 break
             s, point = best.margins, best.point
             bounds = np.maximum(-s, -reach), np.minimum(np.maximum(self.span.largest - s, 0.0), reach)

@@ -33,14 +33,8 @@ from pmlopt.programs.program import (
 )
 from pmlopt.solvers.outcome import FOREVER, Options
 
-LEAST_MIXING = 2.0**-50
-"""The first share of a constant that is tried; each next step is twice as large."""
-
 LARGEST_SHARE = 1 - 1e-9
 """Of the largest margins, beyond which no mixing with a constant would mend a matrix."""
-
-OPEN_ROW = 1e-12
-"""A multiplier of the worst post-processing up to this is taken for 0, and its margin for the largest."""
 
 
 def _by_margins(program: EnvelopeDesign, options: Options, _: None) -> Found[EnvelopeDesignCertificate]:
@@ -109,7 +103,8 @@ def repaired(program: EnvelopeDesign, matrix: FloatArray, margins: FloatArray) -
         clean = without_noise(matrix, noise)
         if holds(plain := snap(clean)):
             return Repair.between(matrix, plain, 0.0)
-        found.append(mixed_with_laws(program.prior, clean, holds, lambda *_: LEAST_MIXING))
+        # the first share of a constant; each next one is twice as large
+        found.append(mixed_with_laws(program.prior, clean, holds, lambda *_: 2.0**-50))
     theta, best = min(found, key=lambda pair: pair[0])
     return Repair.between(matrix, best, theta)
 
@@ -121,7 +116,8 @@ def margins_of(program: EnvelopeDesign, matrix: FloatArray, options: Options) ->
     assert found is not None
     gains = audited.exact.gains(min(program.epsilon, program.prior.max_leakage))
     open_ = (gains > 0).any(axis=1)
-    return within(program, np.where(open_, 1 / np.maximum(found, OPEN_ROW), 0.0))
+    # multipliers below 1e-12 count as 0, and their margins as the largest
+    return within(program, np.where(open_, 1 / np.maximum(found, 1e-12), 0.0))
 
 
 def within(program: EnvelopeDesign, margins: FloatArray) -> FloatArray:

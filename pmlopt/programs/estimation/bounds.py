@@ -15,12 +15,6 @@ from pmlopt.programs.estimation.columns import ColumnCone, DesignColumns
 from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
 
-INSIDE = 1e-13
-"""The least share of the largest eigenvalue at which a matrix counts as positive definite."""
-
-SHRUNK = 1e-8
-"""Share that is taken off Z, so that rounding leaves S positive semidefinite."""
-
 
 @dataclass(frozen=True, eq=False)
 class Moments:
@@ -77,7 +71,8 @@ class MomentProblem:
         moved = np.linalg.solve(scalars, form[n:, :n]) if len(scalars) else np.zeros((0, n))
         left = form[:n, :n] - form[:n, n:] @ moved
         sizes, axes = np.linalg.eigh((left[1:, 1:] + left[1:, 1:].T) / 2)
-        if not sizes[0] > INSIDE * sizes[-1]:
+        # a matrix counts as positive definite where no eigenvalue is below 1e-13 of the largest
+        if not sizes[0] > 1e-13 * sizes[-1]:
             return None
         within = np.eye(n)
         if self.objective.criterion == "D":
@@ -140,15 +135,9 @@ class MomentProblem:
             products = np.zeros(cone.count)
             one, other = cone.pairs
             products[: len(one)][(other == one + n) & (one < n)] = weights
-            proving = (1 - SHRUNK) * objective.sensitivities(found.information)
+            # Z is shrunk so that rounding leaves S positive semidefinite
+            proving = (1 - 1e-8) * objective.sensitivities(found.information)
             return Proof(proving, 2 * u[:n] / objective.p, (products,))
-
-
-COMPILE_SECONDS = 5e-7
-"""Seconds that cvxpy takes to compile an entry of a quadratic form, roughly."""
-
-LEAST_SHARE = 1e-8
-"""Eigenvalues of an information matrix below this share of the largest do not set the unit of a direction."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,9 +283,11 @@ def relaxed(
             regular, and with quadratic forms of size one, the numbers of the program are near one.
         options: the seconds, and the tolerance.
     """
-    compiling = COMPILE_SECONDS * sum(cone.count * len(cone.mean) ** 2 for cone in cones)
+    # cvxpy takes about 5e-7 s to compile an entry of a quadratic form
+    compiling = 5e-7 * sum(cone.count * len(cone.mean) ** 2 for cone in cones)
     sizes, axes = np.linalg.eigh(information)
-    root = np.asarray(axes * np.sqrt(np.maximum(sizes, LEAST_SHARE * sizes[-1])))
+    # eigenvalues below 1e-8 of the largest do not set the unit of a direction
+    root = np.asarray(axes * np.sqrt(np.maximum(sizes, 1e-8 * sizes[-1])))
     n, unit, tried = len(objective.p), 1.0, []
     if objective.criterion == "A":
         turned = np.linalg.solve(root, objective.workload.T).T  # W in the new basis, lam = root mu

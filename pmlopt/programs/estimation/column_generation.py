@@ -20,44 +20,16 @@ from pmlopt.solvers.outcome import Clock, Options
 FEW = 500
 """Columns up to which all are weighed at once."""
 
-FIRST_LISTED = 10
-"""Columns to start from, for each letter, where all are listed and they are more."""
-
-FEW_SEARCHED = 300
-"""Columns to start from without a list, where they are more than `FEW`; a step of the interior point takes
-their number to the third. Of many letters they are all that are there, which are few and balanced."""
-
-MAX_ROUNDS = 200
-"""Rounds after which generation stops; problems of 8 to 16 letters take 3 to 25."""
-
-ADDED = 4
-"""Columns that a round may add, for each letter."""
-
-LARGEST_MISS = 1e-7
-"""How far rows may be from one, before they are corrected."""
-
-ROUNDED = 5e-10
-"""How far they may be from one after that."""
-
-SEARCHED = 1e-5
-"""Worth of a column, as a share of the scale, below which a local search without a list need not go."""
 
 STALLED, STALLED_LARGE = 1e-6, 1e-3
 """Decrease of the error in a round, as a share of the scale, at which a search without a list ends; of many
 letters as a share of the error."""
 
-SEARCH_SHARE = 0.5
-"""Share of the time limit that a search without a list may take; the bound is proved in the rest."""
-
-ADDED_SHARE = 1e-5
-"""Size of what is added to a workload that leaves frequencies out; the error is then off by about as much."""
 
 IDLE, DUST = 1e-8, 1e-6
 """Entries up to the first are taken for zero, and outputs with entries up to the second where that costs next
 to nothing: what one person in a million gets tells little, and makes lists of outputs long."""
 
-DUST_SHARE = 0.1
-"""Share of the allowed gap that leaving such outputs out may cost."""
 
 USED_UP = "the rounds or the time are used up"
 
@@ -95,16 +67,20 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
     columns, p, objective = program.columns, program.prior.pmf, program.objective
     listed, large = columns.complete, len(p) > MOST_LETTERS_RELAXED
     allowed, clock = program.allowed_gap(options.tolerance), options.clock
-    clock = clock if listed else clock.part(SEARCH_SHARE)
+    # the bound is proved in the other half of the time
+    clock = clock if listed else clock.part(0.5)
     count = columns.inner.shape[1]
-    few = FIRST_LISTED * len(p) if listed else FEW_SEARCHED
+    # ten columns for each letter to start from
+    # a step of the interior point takes the number of columns to the third power
+    few = 10 * len(p) if listed else 300
     inner = _drawn(columns.inner, count if count <= FEW or (large and not listed) else few)
     # columns from which all others follow, and the constant, the first: with them J can be regular
     kept = inner[:, np.unique(np.append(0, linalg.qr(inner, mode="r", pivoting=True)[1][: len(p)]))]
     proof = None if listed else _by_moments(program)
     bound = objective.nothing if proof is None else objective.proved(columns, proof)
     finished, steps, last = False, 0, math.inf
-    for _ in range(MAX_ROUNDS):
+    # problems of 8 to 16 letters take 3 to 25 rounds
+    for _ in range(200):
         found = _weighed(program, inner, 0.05 * allowed, clock)
         steps += found.iterations
         matrix, information = _matrix(inner, found.weights), (inner * found.weights) @ inner.T
@@ -133,7 +109,8 @@ def generate(program: EstimationDesign, options: Options) -> Generated:
         both = (relaxed(objective, columns.cones, information, options), proof)
         proof = max(filter(None, both), key=lambda one: objective.proved(columns, one), default=None)
     clean = _matrix(inner, found.weights, DUST)
-    if _is_mechanism(clean) and program.error_of(clean) - error <= DUST_SHARE * allowed:
+    # leaving out rare outputs may cost a tenth of the allowed gap
+    if _is_mechanism(clean) and program.error_of(clean) - error <= 0.1 * allowed:
         matrix = clean
     if program.most is not None and matrix.shape[1] > program.most:
         matrix = _with_fewer_outputs(program, matrix, z, program.most, options.clock)
@@ -151,9 +128,11 @@ def _worth_adding(
     if not columns.complete:
         better = [search.improved(z, pi, clock) for search in columns.searches]
         exact, within = with_constant(program.prior.pmf, better)
-        least = max(allowed, SEARCHED * program.scale)
+        # a local search ignores columns that gain less than 1e-5 of the scale
+        least = max(allowed, 1e-5 * program.scale)
     worths = ((z.T @ exact) ** 2).sum(axis=0) - pi @ exact
-    added = np.argsort(-worths, kind="stable")[: (1 if n > MOST_LETTERS_RELAXED else ADDED) * n]
+    # a round adds at most four columns for each letter
+    added = np.argsort(-worths, kind="stable")[: (1 if n > MOST_LETTERS_RELAXED else 4) * n]
     fresh = within[:, added[worths[added] > least]]
     return fresh[:, ~(fresh[:, :, None] == inner[:, None, :]).all(axis=0).any(axis=1)]
 
@@ -193,7 +172,8 @@ def _with_fewer_outputs(
 
 def _is_mechanism(matrix: FloatArray) -> bool:
     """Return whether rows sum to one, up to the rounding that a `Mechanism` accepts."""
-    return bool(np.abs(matrix.sum(axis=1) - 1).max() <= ROUNDED)
+    # rows may be off one by 5e-10 after they are corrected
+    return bool(np.abs(matrix.sum(axis=1) - 1).max() <= 5e-10)
 
 
 def _drawn(columns: FloatArray, size: int) -> FloatArray:
@@ -221,7 +201,8 @@ def _weighed(program: EstimationDesign, columns: FloatArray, gap: float, clock: 
     for wanted in _of_full_rank(program.centred):
         for start in (lambda: equal, lambda: _inside(columns)):
             tried = best_weights(columns, wanted, program.criterion, start(), gap, clock)
-            if np.abs(columns @ tried.weights - 1).max() <= LARGEST_MISS:
+            # rows may be off one by 1e-7 before they are corrected
+            if np.abs(columns @ tried.weights - 1).max() <= 1e-7:
                 found = tried
                 break
         if found is not None and (found.converged or clock.late):
@@ -239,7 +220,8 @@ def _of_full_rank(workload: FloatArray) -> list[FloatArray]:
     n = workload.shape[1]
     if np.linalg.matrix_rank(np.vstack([workload, np.ones(n)])) == n:  # the sum of frequencies is known
         return [workload]
-    little = ADDED_SHARE * np.linalg.norm(workload) / math.sqrt(n)
+    # the error changes by about as much as is added
+    little = 1e-5 * np.linalg.norm(workload) / math.sqrt(n)
     return [workload, np.vstack([workload, little * np.eye(n)])]
 
 

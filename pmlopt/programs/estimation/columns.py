@@ -28,9 +28,6 @@ from pmlopt.solvers.outcome import FOREVER, Clock
 OUTWARD = 1e-12
 """Share by which factors such as e^epsilon are moved outward, for the rounding of their floats."""
 
-MOST_FORMS = 200
-"""Linear forms up to which all their products are taken: 19,900 products."""
-
 
 @dataclass(frozen=True, eq=False)
 class ColumnCone:
@@ -87,7 +84,8 @@ def column_cones(p: FloatArray, allowed: tuple[Family, ...] | Cone | Ratios) -> 
     if isinstance(allowed, tuple):
         return tuple(_of_box(p, one) if isinstance(one, Box) else _of_staircase(p, one) for one in allowed)
     found = _of_ratios(p, allowed) if isinstance(allowed, Ratios) else _of_vertices(p, allowed)
-    return None if found is None or len(found.rows) > MOST_FORMS else (found,)
+    # 200 linear forms have 19,900 products
+    return None if found is None or len(found.rows) > 200 else (found,)
 
 
 def _of_box(p: FloatArray, box: Box) -> ColumnCone:
@@ -145,13 +143,6 @@ def _of_vertices(p: FloatArray, cone: Cone) -> ColumnCone | None:
     return ColumnCone(n, rows, np.append(p, 0.0), 2 * float(1 / p.min()) ** 2)
 
 
-SWEEPS = 60
-"""Steps of one local search."""
-
-STARTS = 30
-"""Directions, for each letter, from which columns of a cone are sought by linear programs."""
-
-
 class ColumnSearch(ABC):
     """A search of extreme columns of a requirement, and of better ones near them."""
 
@@ -178,7 +169,8 @@ class ColumnSearch(ABC):
         """
         columns, form = self.start.copy(), sensitivities @ sensitivities.T
         here, live = _worth(columns, form, multipliers), np.arange(len(columns))
-        for _ in range(SWEEPS):
+        # a local search takes at most 60 steps
+        for _ in range(60):
             if clock.late or not len(live):
                 break
             moved = self.step(columns[live], form, multipliers)
@@ -326,7 +318,8 @@ class ProgramSearch(ColumnSearch):
     @cached_property
     def start(self) -> FloatArray:
         n = self.cone.letters
-        slopes = np.random.default_rng(0).normal(size=(STARTS * n, n))
+        # thirty random directions for each letter
+        slopes = np.random.default_rng(0).normal(size=(30 * n, n))
         return self._best(slopes, np.ones(slopes.shape))
 
     def step(self, columns: FloatArray, form: FloatArray, pi: FloatArray) -> FloatArray:

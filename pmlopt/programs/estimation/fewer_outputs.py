@@ -10,9 +10,6 @@ from pmlopt.core.arrays import FloatArray
 from pmlopt.core.loaded_later import optimize
 from pmlopt.programs.program import MethodError
 
-TRIED = 8
-"""Columns of least weight that are left out in turn, where the rest cannot do without the first of them."""
-
 
 def fewest(matrix: FloatArray, p: FloatArray) -> FloatArray:
     """Reduce (N, L) the columns to a scaled subset with the information of all: L <= N (N + 1) / 2.
@@ -55,7 +52,8 @@ def thinned(
     weights = weighed(columns)
     while weights is not None and columns.shape[1] > most:
         order, many = np.argsort(weights, kind="stable"), (columns.shape[1] - most + 3) // 4
-        for out in ([order[:many]] if many > 1 else []) + list(order[:TRIED, None]):
+        # if dropping the lightest columns together fails, the eight lightest are tried one by one
+        for out in ([order[:many]] if many > 1 else []) + list(order[:8, None]):
             fewer = np.delete(columns, out, axis=1)
             weights = weighed(fewer)
             if weights is not None:

@@ -11,15 +11,6 @@ from pmlopt.core.concave import room
 from pmlopt.model.utility.estimation_error import Criterion
 from pmlopt.solvers.outcome import Clock
 
-MAX_ITERATIONS = 120
-"""Newton steps after which the point in hand is returned; usual are 15 to 40."""
-
-STEP_FRACTION = 0.99
-"""The share of the way to the boundary that one step may go."""
-
-DECREASE = 0.01
-"""The share of a step by which the residual must decrease at least, in Armijo's rule."""
-
 
 @dataclass(frozen=True, eq=False)
 class Weights:
@@ -57,7 +48,8 @@ def best_weights(
     inside, target = np.linalg.solve(root, columns), np.linalg.solve(root, np.ones(len(columns)))
     path = _CentralPath(inside, target, None if criterion == "D" else turned / np.sqrt(unit), start)
     iterations, converged = 0, False
-    while iterations < MAX_ITERATIONS and not converged:
+    # 15 to 40 Newton steps are usual
+    while iterations < 120 and not converged:
         iterations += 1
         if not path.advance():
             break
@@ -119,6 +111,8 @@ class _CentralPath:
 
     def advance(self) -> bool:
         """Take a Newton step that stays inside and decreases the residual; return False where none does."""
+        # a step goes at most 99 % of the way to the boundary
+        step_fraction = 0.99
         q, z, pi, gains, curvature = self.q, self.z, self.pi, self.gains, self.curvature
         barrier = 0.1 * float(q @ z) / len(q)
         before = self._residual(barrier)
@@ -128,13 +122,14 @@ class _CentralPath:
         dpi = np.asarray(np.linalg.lstsq(self.columns @ solved[:, 1:], towards, rcond=None)[0])
         dq = np.asarray(solved[:, 0] - solved[:, 1:] @ dpi)
         dz = barrier / q - z - z / q * dq
-        length = min(1.0, STEP_FRACTION * room(q, dq), STEP_FRACTION * room(z, dz))
+        length = min(1.0, step_fraction * room(q, dq), step_fraction * room(z, dz))
         while length > 1e-10:
             self.q, self.z, self.pi = q + length * dq, z + length * dz, pi + length * dpi
             found = self._derivatives(self.q)
             if found is not None:
                 self.gains, self.curvature = found
-                if self._residual(barrier) <= (1 - DECREASE * length) * before:
+                # Armijo's rule with a factor of 0.01
+                if self._residual(barrier) <= (1 - 0.01 * length) * before:
                     return True
             length /= 2
         self.q, self.z, self.pi, self.gains, self.curvature = q, z, pi, gains, curvature

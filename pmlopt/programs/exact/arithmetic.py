@@ -57,11 +57,8 @@ def integers(matrix: FloatArray) -> Any:
     return whole << np.where(matrix != 0, exponents - lowest, 0).astype(object)
 
 
-KEPT_POWERS = 32_768
-"""Powers that are kept, a few megabytes: a repair asks for those of all pairs of letters a dozen times."""
-
-
-@lru_cache(KEPT_POWERS)
+# a few megabytes: a repair needs the powers of all pairs of letters a dozen times
+@lru_cache(32_768)
 def power_below(exponent: float) -> Fraction:
     """Return a rational at most e^exponent, and within 1e-58 of it relatively; exponent >= 0.
 

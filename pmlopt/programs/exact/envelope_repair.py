@@ -18,15 +18,6 @@ from pmlopt.model.privacy import Requirement
 from pmlopt.model.privacy.metric_privacy import shortest_ways
 from pmlopt.programs.exact.arithmetic import GRID
 
-SLACK = 2.0**-45
-"""The share by which every pair is kept within its bound: floats then prove it, as they round by less."""
-
-MAX_PASSES = 100
-"""Passes over all pairs in which entries on the grid are raised; two to five are usual."""
-
-MAX_ATTEMPTS = 12
-"""Shares of one output that are tried until the rest of the rows is within the bounds on the grid."""
-
 MAX_THETA = 0.5
 """The share of one output from which on a mechanism has lost more than it kept."""
 
@@ -126,9 +117,11 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
     lack goes to one output. It differs between rows by rounding, so a share of all rows is set aside for it.
     """
     # at a factor of one the bound is an equality, which whole numbers meet exactly
-    factors = np.minimum(np.exp(-exponents) * (1 + SLACK), 1.0)
+    # The share by which every pair is kept within its bound: floats then prove it, as they round by less.
+    factors = np.minimum(np.exp(-exponents) * (1 + (2.0**-45)), 1.0)
     theta = 4 * matrix.shape[1] / GRID
-    for _ in range(MAX_ATTEMPTS):
+    # Shares of one output that are tried until the rest of the rows is within the bounds on the grid.
+    for _ in range(12):
         whole = _raise_on_grid(factors, np.floor((1 - theta) * matrix * GRID))
         if whole is None or theta > MAX_THETA:
             return None
@@ -148,7 +141,8 @@ def _round_to_grid(exponents: FloatArray, matrix: FloatArray, output: int) -> En
 def _raise_on_grid(factors: FloatArray, whole: FloatArray) -> FloatArray | None:
     """Raise whole numbers until `w[x] >= factors[z,x] w[z]` for every pair; None after too many passes."""
     changed: BoolArray = whole.max(axis=0) > 0
-    for _ in range(MAX_PASSES):
+    # Passes over all pairs in which entries on the grid are raised; two to five are usual.
+    for _ in range(100):
         before = whole[:, changed]
         raised = before.copy()
         for letter, row in enumerate(before):

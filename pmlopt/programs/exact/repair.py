@@ -226,13 +226,6 @@ def _needed(prior: Prior, privacy: Requirement, matrix: FloatArray, means: Float
     return np.asarray(np.max(np.broadcast_arrays(*shares), axis=0))
 
 
-LARGEST_UNIT = 2.0**33
-"""Units of 2^-53 that a step of a column may have, at most 1e-6 of probability: larger ones would show."""
-
-MOST_STEPS = 4
-"""Times that columns are shrunk until no row sums to more than one."""
-
-
 def perfected(
     prior: Prior, privacy: Requirement, matrix: FloatArray, mixing: float = 0.0
 ) -> FloatArray | None:
@@ -270,7 +263,8 @@ def perfected(
     sizes = (int(np.abs(basis[2]).sum(axis=1).max()) for basis in bases.values())
     step = target.shape[1] * max(sizes, default=0)
     share = mixing
-    for _ in range(MOST_STEPS):
+    # columns are shrunk at most four times until no row sums to more than one
+    for _ in range(4):
         whole = _rounded((1 - share) * target, bases)
         if whole is None:
             return None
@@ -308,6 +302,8 @@ def _basis(equations: list[list[int]], support: tuple[int, ...]) -> tuple[list[i
         The free letters, the units of each (the multiples of which the entry of a column is), and the columns
         (|support|, K); None where they are too large.
     """
+    # Units of 2^-53 that a step of a column may have, at most 1e-6 of probability: larger ones would show.
+    largest_unit = 2.0**33
     rows = [[Fraction(row[x]) for x in support] for row in equations]
     pivots: list[int] = []
     for place in range(len(support)):
@@ -325,12 +321,12 @@ def _basis(equations: list[list[int]], support: tuple[int, ...]) -> tuple[list[i
     columns = np.zeros((len(support), len(free)), dtype=object)
     for k, place in enumerate(free):
         unit = math.lcm(*(rows[j][place].denominator for j in range(len(pivots))))
-        if unit > LARGEST_UNIT:
+        if unit > largest_unit:
             return None
         columns[place, k] = unit
         for j, pivot in enumerate(pivots):
             columns[pivot, k] = int(-rows[j][place] * unit)
-    if not free or np.abs(columns).sum(axis=1).max() > LARGEST_UNIT:
+    if not free or np.abs(columns).sum(axis=1).max() > largest_unit:
         return None
     return free, [int(columns[place, k]) for k, place in enumerate(free)], columns
 
@@ -349,23 +345,8 @@ def _rounded(target: FloatArray, bases: dict[tuple[int, ...], Any]) -> Any:
     return None if (whole < 0).any() else whole
 
 
-NEGLIGIBLE_MIXING = 1e-8
-"""A share mixed in that is not worth the polish: a tenth of the usual tolerance, and it costs no more."""
-
-LARGEST_SYSTEM = 1_000_000
-"""Coefficients of the dense equations that are solved: a fraction of a second."""
-
 SHARES = (0.0, 1e-9, 1e-7)
 """Shares of the law that are mixed in before pairs of no room are met exactly, for the others' sake."""
-
-ROW_TOLERANCE = 1e-12
-"""By how much a row's sum may be off one for the equations to count as solved."""
-
-ROUNDS = 6
-"""Times that pairs which are broken join those that are held with equality."""
-
-ROUNDING = 4 * float(np.finfo(float).eps)
-"""By which share of its terms a pair is kept within its bound, so that rounding does not break it."""
 
 
 def polished_repair(
@@ -391,12 +372,15 @@ def polished_repair(
     Raises:
         MechanismError: the matrix is no mechanism even roughly.
     """
-    if len(matrix) * matrix.size >= MIN_ENVELOPE_ENTRIES:  # a mixture takes a dozen proofs of some seconds
+    # a tenth of the usual tolerance: mixing in less is not worth the polish
+    negligible_mixing = 1e-8
+    # Values of pairs of letters on outputs, N^2 M, from which on bounds on pairs are met by envelopes first.
+    if len(matrix) * matrix.size >= 1_000_000:  # a mixture takes a dozen proofs of some seconds
         found = _repair_many_pairs(prior, privacy, matrix, noise, gains)
         if found is not None:
             return found
     fixed = repair(prior, privacy, matrix, noise)
-    if fixed.theta <= NEGLIGIBLE_MIXING:
+    if fixed.theta <= negligible_mixing:
         return fixed
     for share in SHARES:
         exact = _perfect(prior, privacy, matrix, noise, share)
@@ -407,14 +391,10 @@ def polished_repair(
         fixed = polish
     envelope = (
         None
-        if fixed.theta <= NEGLIGIBLE_MIXING
+        if fixed.theta <= negligible_mixing
         else _repair_by_envelope(prior, privacy, matrix, noise, gains)
     )
     return fixed if envelope is None else min(fixed, envelope, key=partial(_loss, prior, gains))
-
-
-MIN_ENVELOPE_ENTRIES = 1_000_000
-"""Values of pairs of letters on outputs, N^2 M, from which on bounds on pairs are met by envelopes first."""
 
 
 def _polished_repair(prior: Prior, privacy: Requirement, matrix: FloatArray, noise: float) -> Repair | None:
@@ -499,19 +479,23 @@ def polished(prior: Prior, privacy: Requirement, matrix: FloatArray) -> FloatArr
     entries = np.argwhere(matrix > 0)
     held = np.zeros((len(pairs), matrix.shape[1]), dtype=bool)
     moved = matrix
-    for _ in range(ROUNDS):
-        margin = ROUNDING * (sizes @ moved)
+    # violated pairs join the active ones at most six times
+    for _ in range(6):
+        # rounding does not break a pair that keeps four units in the last place
+        margin = (4 * float(np.finfo(float).eps)) * (sizes @ moved)
         broken = (pairs @ moved > -margin) & ~held
         if not broken.any() and held.any():
             break
         held |= broken
-        if (held.sum() + len(matrix)) * len(entries) > LARGEST_SYSTEM:
+        # a dense system of a million coefficients takes a fraction of a second
+        if (held.sum() + len(matrix)) * len(entries) > 1_000_000:
             return None
         try:
             moved = _nearest(moved, entries, pairs, held, 2 * margin)
         except np.linalg.LinAlgError:
             return None
-    met = (moved >= 0).all() and np.abs(moved.sum(axis=1) - 1).max() <= ROW_TOLERANCE
+    # the equations count as solved where rows are off one by at most 1e-12
+    met = (moved >= 0).all() and np.abs(moved.sum(axis=1) - 1).max() <= 1e-12
     return moved if met else None
 
 

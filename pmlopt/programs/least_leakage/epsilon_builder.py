@@ -19,9 +19,6 @@ from pmlopt.programs.least_leakage.epsilon_search import searched
 from pmlopt.programs.program import Declaration
 from pmlopt.solvers.outcome import FOREVER, Options
 
-REACH_RTOL = 1e-13
-"""The share of a utility by which a target may be beyond the best there is: it was computed in floats."""
-
 
 def least_epsilon(
     prior: Prior | SymmetricPrior, privacy: Requirement, utility: Utility, reach: float, outputs: Outputs
@@ -55,7 +52,8 @@ def _check_reach(program: LeastEpsilon) -> None:
     """Raise a ProgramError where no mechanism of a finite level reaches the target."""
     sign = 1.0 if program.utility.maximised else -1.0
     room = sign * (program.best_value - program.reach)
-    rounding = REACH_RTOL * program.unit
+    # The share of a utility by which a target may be beyond the best there is: it was computed in floats.
+    rounding = 1e-13 * program.unit
     best = "largest" if program.utility.maximised else "smallest"
     if room < -rounding:
         raise ProgramError(

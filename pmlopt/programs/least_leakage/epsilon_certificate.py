@@ -26,14 +26,13 @@ QUESTIONS: Mapping[type, tuple[str, ...]] = {
 }
 """The fields of certificates in which their utility is."""
 
-MAX_ERROR_ROUNDING = 1e-11
-"""The share of an error of estimation by which it may be above its target: rounding of its decomposition."""
-
 
 def reach_rounding(certificate: DesignProof) -> float:
     """Return what rounding may take off the utility of a certificate, in its unit."""
     if isinstance(certificate, EstimationCertificate):
-        return MAX_ERROR_ROUNDING * abs(certificate.value)
+        # The share of an error of estimation by which it may be above its target: rounding of its
+        # decomposition.
+        return 1e-11 * abs(certificate.value)
     return certificate.bound_rounding
 
 

@@ -36,26 +36,6 @@ DESIGN_QUESTIONS: tuple[Question[Any, Any, Any], ...] = (
 )
 """How the designs of a search are solved."""
 
-MAX_DESIGNS = 160
-"""Designs that one search solves at most; most need less than twenty."""
-
-OVERSHOOT = 0.05
-"""The share of a step by which the next level is moved past the estimated root, so that it lands on the side
-that was not met last: both ends then approach the root."""
-
-SHARPENING = 1e-3
-"""The factor of the tolerance of a design that is solved again, because its gap decides neither side."""
-
-MIN_TOLERANCE = 1e-13
-"""The smallest tolerance that a design is solved with."""
-
-MIXING_STEPS = 60
-"""Halvings in the search for a first mechanism on the way from a constant to the best one."""
-
-MIXING_SHARE = 1e-7
-"""The share of the way to the best mechanism by which the first one is beyond the target: its repair may cost
-as much."""
-
 
 @dataclass
 class EpsilonSearch:
@@ -105,7 +85,8 @@ class EpsilonSearch:
         while self.reached - self.short > allowed:
             if self.options.clock.late:
                 return "the time is over"
-            if self.designs >= MAX_DESIGNS or self.witness is None:
+            # Designs that one search solves at most; most need less than twenty.
+            if self.designs >= 160 or self.witness is None:
                 return f"{self.designs} designs were solved"
             widths.append(self.reached - self.short)
             stalled = len(widths) > 3 and widths[-1] > widths[-4] / 4
@@ -133,9 +114,12 @@ class EpsilonSearch:
 
     def _take_mixture(self, still: FloatArray, best: FloatArray) -> bool:
         """Take a mixture of a constant with the best mechanism that just reaches the target."""
-        aim = MIXING_SHARE * max(0.0, self._excess(best))
+        # The share of the way to the best mechanism by which the first one is beyond the target: its repair
+        # may cost as much.
+        aim = 1e-7 * max(0.0, self._excess(best))
         low, high = 0.0, 1.0
-        for _ in range(MIXING_STEPS):
+        # Halvings in the search for a first mechanism on the way from a constant to the best one.
+        for _ in range(60):
             middle = (low + high) / 2
             reached = self._excess(still + middle * (best - still)) >= aim
             low, high = (low, middle) if reached else (middle, high)
@@ -184,7 +168,9 @@ class EpsilonSearch:
         """Solve the design at a level, once more with a smaller tolerance where its gap decides nothing."""
         reach, tolerance = self.program.reach, self.options.tolerance
         decided = False
-        for accuracy in (tolerance, max(MIN_TOLERANCE, SHARPENING * tolerance)):
+        # The factor of the tolerance of a design that is solved again, because its gap decides neither side.
+        # The smallest tolerance that a design is solved with.
+        for accuracy in (tolerance, max(1e-13, 1e-3 * tolerance)):
             certificate = self._design(level, accuracy)
             if certificate is None:
                 break
@@ -260,9 +246,11 @@ class EpsilonSearch:
         root = self._unscaled(t - f / slope)
         nearest = tried[0]
         rate = slope * (math.exp(min(root, 30.0)) if self._scaled(1.0) != 1.0 else 1.0)
+        # The share of a step by which the next level is moved past the estimated root, so that it lands on
+        # the side that was not met last: both ends then approach the root.
         hair = max(
             self.program.allowed_gap(self.options.tolerance) / 4,
-            OVERSHOOT * abs(root - nearest),
+            0.05 * abs(root - nearest),
             2 * self.blur / rate if rate > 0 else 0.0,
         )
         level = root - self.side * hair

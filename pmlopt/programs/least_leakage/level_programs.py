@@ -27,9 +27,6 @@ from pmlopt.solvers.structured.interior_point import minimise
 from pmlopt.solvers.structured.points import centre
 from pmlopt.solvers.two_sided_search import Answer
 
-LEAST_COEFFICIENT = 4e-12
-"""The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros."""
-
 
 class LevelProgram:
     """The linear program over mechanisms of a level on allowed pairs: least short rows, or the largest gain.
@@ -55,6 +52,8 @@ class LevelProgram:
     """
 
     def __init__(self, program: LeastLeakage) -> None:
+        # The least coefficient of an entry in a row: HiGHS takes those below 1e-12 for zeros.
+        least_coefficient = 4e-12
         self.program, self._masses = program, program.masses
         self._set = None if program.over is None else program.over.polytope
         self._letter, self._output, self._in_row, p = program.columns.pairs(program.allowed)
@@ -63,8 +62,8 @@ class LevelProgram:
         self._size = n, m, k, *((0, 0) if self._set is None else self._set.rows.shape)
         self._loss, self._most = self._losses(p)
         with np.errstate(divide="ignore"):
-            unit = np.clip(self._most / self._loss, LEAST_COEFFICIENT, 1.0)
-        part = LEAST_COEFFICIENT * np.bincount(self._output, p * unit, m)[self._output] / p
+            unit = np.clip(self._most / self._loss, least_coefficient, 1.0)
+        part = least_coefficient * np.bincount(self._output, p * unit, m)[self._output] / p
         self._unit = np.minimum(1.0, np.maximum(unit, part))
         self._peaks = k + np.arange(m)
         peak = np.zeros(m)
@@ -148,14 +147,6 @@ class LevelProgram:
         )
 
 
-DESIGN_TOLERANCE = 1e-10
-"""The gap of each design, as a share of what the choice of outputs can change: a tenth of what a level that
-is proved to 1e-9 needs, and as fine as the interior point method gets."""
-
-MASS_TOLERANCE = 1e-11
-"""The gap of each largest mass, which is 1 where a level suffices."""
-
-
 class GainWithin:
     """The designs of the best expected gain within one level after another."""
 
@@ -171,7 +162,8 @@ class GainWithin:
         task = design.task()
         if task is None:
             raise ArithmeticError("a level of 0 has no inside")
-        outcome = structured.run(design, task, Options(clock, DESIGN_TOLERANCE))
+        # a tenth of what a level proved to 1e-9 needs, and as fine as the interior point gets
+        outcome = structured.run(design, task, Options(clock, 1e-10))
         self.iterations += outcome.iterations or 0
         if outcome.found is None or outcome.found.multipliers is None:
             raise ArithmeticError(outcome.message)
@@ -213,6 +205,8 @@ class MassWithin:
 
     def ask(self, share: float, clock: Clock) -> Answer[Multipliers]:
         """Solve for the largest mass `sum_xy p[x] P[x,y]` at e^-epsilon, where rows may stay short."""
+        # The gap of each largest mass, which is 1 where a level suffices.
+        mass_tolerance = 1e-11
         prior = self.program.prior
         block = mean_block(prior.pmf, share)
         if block is None:
@@ -222,7 +216,7 @@ class MassWithin:
         costs = np.repeat(-prior.pmf[:, None] / scale, allowed.shape[1], axis=1)
         task = Task(prior, costs, scale, block, allowed, short=True)
         with one_thread():
-            ending = minimise(task, centre(task), lambda one: one.gap, MASS_TOLERANCE / scale, clock=clock)
+            ending = minimise(task, centre(task), lambda one: one.gap, mass_tolerance / scale, clock=clock)
         self.iterations += ending.iterations
         point = ending.point
         matrix, _ = point.parts(task.allowed, task.hinged)
@@ -232,5 +226,5 @@ class MassWithin:
             point=matrix,
             proof=Multipliers(1 - task.multipliers(point.rows)),
             missing=missing,
-            slope=slope if missing > MASS_TOLERANCE else math.nan,  # where all fits, nothing tells the root
+            slope=slope if missing > mass_tolerance else math.nan,  # where all fits, nothing tells the root
         )

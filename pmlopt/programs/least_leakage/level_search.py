@@ -17,15 +17,6 @@ from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLe
 from pmlopt.solvers.outcome import TIME, Clock, Options
 from pmlopt.solvers.two_sided_search import MET, Answer, Search
 
-NEAR = 1e-6
-"""How near an entry is to zero or to the largest of its output, as a share of that, to be taken for it."""
-
-MAX_UNKNOWNS = 600
-"""Unknowns up to which the equations are solved: a dense system, in a tenth of a second."""
-
-STEPS = 4
-"""Steps of Newton's method, from an error of 1e-9 to that of rounding."""
-
 
 def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArray | None:
     """Find the mechanism near a matrix whose outputs all have the same leakage, where they almost do.
@@ -51,16 +42,19 @@ def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArra
                [0. , 1. , 0. ],
                [1. , 0. , 0. ]])
     """
+    # How near an entry is to zero or to the largest of its output, as a share of that, to be taken for it.
+    near = 1e-6
     n, m = matrix.shape
     largest = matrix.max(axis=0)
-    used = np.flatnonzero(largest > NEAR)
-    at_most = (matrix >= largest * (1 - NEAR))[:, used]
-    between = ~at_most & (matrix[:, used] > NEAR * largest[used])
+    used = np.flatnonzero(largest > near)
+    at_most = (matrix >= largest * (1 - near))[:, used]
+    between = ~at_most & (matrix[:, used] > near * largest[used])
     letter, output = np.nonzero(between)
     laws = laws[:, used]
-    tight = np.flatnonzero((laws * matrix[:, used]).sum(axis=0) <= share * largest[used] * (1 + NEAR))
+    tight = np.flatnonzero((laws * matrix[:, used]).sum(axis=0) <= share * largest[used] * (1 + near))
     k = len(used)
-    if k + len(letter) + 1 > MAX_UNKNOWNS:
+    # a dense system of 600 unknowns takes a tenth of a second
+    if k + len(letter) + 1 > 600:
         return None
     sums = np.zeros((n, k + len(letter)))
     sums[:, :k] = at_most
@@ -69,7 +63,8 @@ def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArra
     means[np.arange(k), np.arange(k)] = (laws * at_most).sum(axis=0)
     means[output, k + np.arange(len(letter))] = laws[letter, output]
     point = np.concatenate([largest[used], matrix[:, used][between], [share]])
-    for _ in range(STEPS):
+    # four Newton steps go from an error of 1e-9 to that of rounding
+    for _ in range(4):
         values, at = point[:-1], point[-1]
         left = np.concatenate([sums @ values - 1, (means @ values)[tight] - at * values[tight]])
         slopes = np.zeros((len(left), len(point)))
@@ -85,9 +80,6 @@ def vertex_near(laws: FloatArray, matrix: FloatArray, share: float) -> FloatArra
     found[letter, used[output]] = point[k:-1]
     return found
 
-
-SEARCH_TOLERANCE_SHARE = 1e-2
-"""The share of the tolerance at which the search ends: the last programs cost next to nothing."""
 
 COARSE_SHARE = 50.0
 """By how much more a search over masses or orbits may leave, half the tolerance: last digits are dear."""
@@ -211,7 +203,8 @@ def _search(
     known = [start, None if before is None else before.matrix]
     known += [program.spread] if program.floor is not None and before is None else []
     starts = [found for one in known if one is not None and (found := family.witness(one)) is not None]
-    return Search(family, starts, proofs, share * SEARCH_TOLERANCE_SHARE * options.tolerance, options.clock)
+    # the search ends at a hundredth of the tolerance: the last programs cost next to nothing
+    return Search(family, starts, proofs, share * 1e-2 * options.tolerance, options.clock)
 
 
 def _found(

@@ -21,10 +21,6 @@ from pmlopt.programs.least_leakage.program import LeastLeakage, SymmetricLeastLe
 from pmlopt.programs.program import Found, Method, MethodError, Question, certified, check_shape, uncertified
 from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
-NEGLIGIBLE_GAP = 1e-9
-"""A closed form counts as optimal when its level is above the bound by no more nats than this."""
-
-
 SMALL_ENTRIES = 400
 """Tables of up to this many entries are solved sooner by linear programs, which end at vertices."""
 
@@ -54,10 +50,6 @@ def searched(
         closed_form=_closed(program, certificate),
         arrays={"matrix": found.matrix},
     )
-
-
-SMALL_MASKS = 9_000
-"""The same where pairs alone are asked for: the interior point then needs three times as many programs."""
 
 
 def start(program: LeastLeakage, warm_start: WarmStart, _: Clock = FOREVER) -> FloatArray | None:
@@ -127,14 +119,16 @@ def _closed(program: LeastLeakage, certificate: Certificate) -> ClosedForm | Non
     if program.floor is not None:
         return None
     level = program.level(known_mechanism(program))
-    if level > certificate.bound + NEGLIGIBLE_GAP:
+    # a closed form within 1e-9 nats of the bound is optimal
+    if level > certificate.bound + 1e-9:
         return None
     return ClosedForm("utility_safe_mechanism", level, certificate.value - level)
 
 
 def _large(program: LeastLeakage, _: FloatArray | None) -> bool:
     """Return whether there is one demand, on a table so large that the interior point is faster."""
-    small = SMALL_MASKS if program.floor is None else SMALL_ENTRIES
+    # with allowed pairs only, the interior point needs three times as many programs
+    small = 9_000 if program.floor is None else SMALL_ENTRIES
     return _one_demand(program) and program.allowed.size > small
 
 

@@ -38,10 +38,6 @@ P = TypeVar("P", bound="LeastLeakage")
 MARGIN = 1e-14
 """By how much of its range the expected utility must be above its floor, for a solver's noise."""
 
-LARGEST_ROUNDING = 1e-6
-"""The rounding of a floor, in units of what the choice of outputs can change, up to which a floor at the most
-there is asks for the best outputs of all letters: beside rare ones, floats do not tell whether it does."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeastLeakage(Program[LevelCertificate]):
@@ -428,7 +424,8 @@ def _least_of_pairs(
     asked = Expected(utility.maximised, table, expected)
     floor = _reachable(Floor(Listed(known, PML(0.0)), allowed, asked))
     # at the most there is each letter has its best outputs only
-    if LARGEST_ROUNDING > floor.rounding >= -floor.least:
+    # with more rounding, floats do not decide whether the floor requires each letter's best outputs
+    if 1e-6 > floor.rounding >= -floor.least:
         allowed = allowed & (floor.gains == 0)
     return _declared(LeastLeakage, prior=known, allowed=allowed, outputs=letters, floor=floor)
 

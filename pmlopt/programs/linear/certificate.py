@@ -32,9 +32,6 @@ from pmlopt.programs.design_program import ULP, DesignCertificate, RequirementCe
 from pmlopt.programs.exact.repair import Change
 from pmlopt.programs.linear.columns import Columns, Listed, ReducedColumns, invariant_columns, round_outward
 
-TERMS_FLOOR = 1e-9
-"""The least share of a row's largest coefficient that its terms count as: below it is rounding."""
-
 
 def one_signed(coefficients: FloatArray) -> BoolArray:
     """Return (R,) whether all coefficients of a row have one sign."""
@@ -90,7 +87,8 @@ class AffineConstraint:
         sizes = row_sizes(np.abs(self.coefficients).max(axis=(1, 2), initial=0.0), self.offset, signs)
         if self.equal:
             return sizes
-        terms = np.maximum(self.terms(matrix), TERMS_FLOOR * sizes)
+        # terms below 1e-9 of the row's largest coefficient are rounding
+        terms = np.maximum(self.terms(matrix), 1e-9 * sizes)
         return np.where(signs, sizes, np.minimum(sizes, terms))
 
     def violations(self, matrix: FloatArray) -> FloatArray:

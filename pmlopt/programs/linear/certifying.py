@@ -35,9 +35,6 @@ from pmlopt.programs.linear.program import (
     has_expression,
 )
 
-DIGITS = 120
-"""Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs."""
-
 
 def repair_orbits(
     space: PairSpace, columns: ReducedColumns, privacy: Requirement, lifts: FloatArray
@@ -85,8 +82,10 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
     What a row lacks goes to the likeliest orbit of outputs, in equal parts on all of these, so that a
     constant stays one; or, where that would be negative or no whole number, to its largest mass.
     """
+    # Binary digits of a lift in whole numbers: lifts down to 2^-67 keep all of theirs.
+    digits = 120
     orbits = space.orbits
-    whole = [(above << DIGITS) // below for above, below in map(float.as_integer_ratio, lifts.tolist())]
+    whole = [(above << digits) // below for above, below in map(float.as_integer_ratio, lifts.tolist())]
     likeliest = orbits.of_output(int(law.argmax()))
     common = math.lcm(*orbits.letters)
     sums, largest = [0] * len(orbits.letters), [-1] * len(orbits.letters)
@@ -95,7 +94,7 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
         sums[x] += lift * n
         if largest[x] < 0 or lift * n > whole[largest[x]] * orbits.counts[largest[x]]:
             largest[x] = place
-    lacking = [(size << DIGITS) - found for size, found in zip(orbits.letters, sums, strict=True)]
+    lacking = [(size << digits) - found for size, found in zip(orbits.letters, sums, strict=True)]
     own = list(range(likeliest.start, likeliest.stop))
     parts = [divmod(rest, size) for rest, size in zip(lacking, orbits.letters, strict=True)]
     able = [True] * len(orbits.letters)
@@ -108,7 +107,7 @@ def in_whole_numbers(space: PairSpace, lifts: FloatArray, law: FloatArray) -> Or
               for lift, n, x in zip(whole, orbits.counts, letters, strict=True)]  # fmt: skip
     for x, place in enumerate(largest):
         masses[place] += (parts[x][1] if able[x] else lacking[x]) * (common // orbits.letters[x])
-    return OrbitMechanism(space, masses, common << DIGITS)
+    return OrbitMechanism(space, masses, common << digits)
 
 
 def _normalised(columns: ReducedColumns, lifts: FloatArray) -> FloatArray:
@@ -145,12 +144,6 @@ def _needed(columns: ReducedColumns, lifts: FloatArray, means: FloatArray) -> Fl
 
 CLOSED = 1e-10
 """A gap of this share of the gain's range leaves nothing to look for: a closed form is then optimal."""
-
-NOTICED = 3e-9
-"""A loss of this share of the gain's range by the repair is looked into."""
-
-WITNESSED = 1e-10
-"""By how much, as a share of the gain's range, a bound may grow so that numbers in a file prove it."""
 
 
 def certify_linear(
@@ -211,7 +204,8 @@ def _repaired(program: LinearDesign, matrix: FloatArray) -> Repair:
     if program.privacy.has_ratios or program.added:  # bounds on each column by itself
         return fixed
     worth = [program.columns.expectation(program.centred, one) for one in (matrix, fixed.matrix)]
-    if worth[0] - worth[1] <= NOTICED * program.scale:
+    # a repair that costs less than 3e-9 of the range needs no second one
+    if worth[0] - worth[1] <= 3e-9 * program.scale:
         return fixed
     kept = polished_repair(program.prior, program.privacy, matrix, 0.0, program.centred)
     return kept if program.columns.expectation(program.centred, kept.matrix) > worth[1] else fixed
@@ -295,7 +289,8 @@ def _witnessed(program: LinearDesign, gains: FloatArray, rho: FloatArray | None,
     witness = {} if rho is None or not math.isfinite(best) else program.columns.witness(gains, rho)
     if rho is not None and witness:
         proof = _Proof.of(program, gains, rho, witness)
-        if proof.bound <= best + WITNESSED * program.scale:
+        # a dual certificate may raise the bound by 1e-10 of the gain's range
+        if proof.bound <= best + 1e-10 * program.scale:
             return proof if proof.bound >= best else replace(proof, bound=best)
     return _Proof(best, rho, {})
 

@@ -29,15 +29,6 @@ from pmlopt.model.privacy.requirement import Conjunction, Witness
 from pmlopt.programs.exact.arithmetic import power_below, round_down_to_float, round_up_to_float
 from pmlopt.programs.program import Declaration, problem_of
 
-PLENTY = 4
-"""How many times the mean the largest entry may be for it to stand for the relaxation in what is rounded."""
-
-SIZE_RATIO_LIMIT = 8
-"""How many times the mean size of the values that occur the least values may have to be subtracted first."""
-
-_FAINT = 2.0**-60
-"""The share of a column beside one that tells nothing: the sum of both is 1 in floats."""
-
 
 def round_outward(constant: Fraction, most: float, maximised: bool) -> float:
     """Return `constant + most` of a gain, `constant - most` of a loss, rounded outward."""
@@ -116,7 +107,8 @@ class Columns(ABC):
         It is rounded as bounds are: a value that reaches its bound is the same float.
         """
         least = self.least(table)
-        if float(self.masses @ np.abs(least)) > SIZE_RATIO_LIMIT * self.expectation(np.abs(table), lifts):
+        # larger row minima would drown the digits of the values that occur
+        if float(self.masses @ np.abs(least)) > 8 * self.expectation(np.abs(table), lifts):
             # the digits of the least values would drown those that occur: beyond what is allowed for
             return self.expectation(table, lifts)
         gain = self.expectation(self.centred(table, maximised), lifts)
@@ -161,7 +153,8 @@ class Columns(ABC):
         sizes = np.abs(gains) + self.of_pairs(np.abs(rho))
         most = float(sizes.max())  # of any column: what the relaxation is at most, without a search
         rows = float(self.masses @ self.largest(sizes))
-        if most > PLENTY * rows:
+        # up to four times the mean, the largest entry replaces the search for the support function
+        if most > 4 * rows:
             most = self._largest_size(sizes, rows)
         return rounding_of(self.terms, float(self.masses @ np.abs(rho)) + most)
 
@@ -349,7 +342,8 @@ class ReducedColumns(Columns):
         for own, prior, column in self._each(lifts):
             if not column.any():
                 continue
-            pair = Mechanism(np.hstack([column / column.max() * _FAINT, np.ones_like(column)]))
+            # a share so small that adding a constant column gives exactly 1 in floats
+            pair = Mechanism(np.hstack([column / column.max() * (2.0**-60), np.ones_like(column)]))
             for name, level in own.levels(prior, pair).items():
                 found[name] = max(found.get(name, -math.inf), level)
         return found

@@ -53,7 +53,8 @@ def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
         return []
     base = exponential_matrix(program.centred, exponents)
     found = [base]
-    large = len(exponents) * base.size > MAX_ENVELOPE_ENTRIES
+    # Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds.
+    large = len(exponents) * base.size > 16_000_000
     for sharper in SHARPER[:1] if large else SHARPER:
         powers = base**sharper  # the largest entry of a row is at least 1 / M, so that no row becomes zero
         envelope = repair_by_envelope(program.prior, exponents, powers, program.centred)
@@ -64,9 +65,6 @@ def _exponential_candidates(program: LinearDesign) -> list[FloatArray]:
 
 SHARPER = (2.0, 1.5, 4.0, 16.0, 64.0)
 """Powers of an exponential mechanism whose envelopes are looked at, the best for most losses first."""
-
-MAX_ENVELOPE_ENTRIES = 16_000_000
-"""Values of pairs of letters on outputs, N^2 M, up to which more than one envelope takes milliseconds."""
 
 
 def exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
@@ -89,9 +87,6 @@ def exponential_matrix(gains: FloatArray, exponents: FloatArray) -> FloatArray:
     found = (shifted == 0).astype(float) if np.isinf(scale) else np.exp(scale * shifted)
     return np.asarray(found / found.sum(axis=1)[:, None])
 
-
-CONSTRAINTS_SECONDS = 0.9
-"""What the search for a mechanism within constraints of a person's own may take."""
 
 MAX_LP_ENTRIES, MAX_CONE_ENTRIES = 10_000, 1_000
 """Entries of a mechanism up to which all mechanisms are searched, and not mixtures of a few only: by linear
@@ -156,7 +151,8 @@ def _mix_within_constraints(program: LinearDesign) -> SolverOutcome:
 
 def _solve_in_short(problem: cp.Problem) -> SolverOutcome:
     """Solve a problem in a second, or stop."""
-    options = Options(Clock.of(CONSTRAINTS_SECONDS), 1e-9)
+    # What the search for a mechanism within constraints of a person's own may take.
+    options = Options(Clock.of(0.9), 1e-9)
     if problem.is_lp():
         return highs.run(problem, "highs", options)
     return through_cvxpy.run(problem, "CLARABEL", options, {})

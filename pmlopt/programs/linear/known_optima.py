@@ -17,9 +17,6 @@ from pmlopt.programs.linear.certifying import CLOSED
 from pmlopt.programs.linear.program import LinearDesign
 from pmlopt.solvers.outcome import FOREVER, Clock
 
-_LARGEST_SYSTEM = 200
-"""The largest alphabet for which multipliers are fitted to a closed form."""
-
 
 @dataclass(frozen=True, eq=False)
 class KnownOptimum:
@@ -145,7 +142,8 @@ def _multipliers(program: LinearDesign, form: _Form) -> Iterator[FloatArray]:
     nothing over the multipliers.
     """
     gains = program.centred
-    solved = program.prior.size <= _LARGEST_SYSTEM
+    # The largest alphabet for which multipliers are fitted to a closed form.
+    solved = program.prior.size <= 200
     if solved and program.block is None:
         yield _slack(program, form)
     yield (form.matrix * gains).sum(axis=1)

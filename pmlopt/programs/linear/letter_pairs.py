@@ -32,27 +32,17 @@ ROUGH, FINE = 1e-6, 1e-12
 NEAR, LEAST = 1e-3, 1e-4
 """Bounds come in, too, that an entry larger by this share would break, where it is at least so large."""
 
-ROUNDS = 40
-"""Rounds after which it ends; five to ten are usual."""
-
-SECONDS_A_BOUND = 4e-6
-"""What compiling and loading take for each bound on a pair in a column, at least: 13 seconds for 150."""
 
 SETUP_SECONDS, SETUP_POWER = 5e-9, 1.6
 """What Clarabel takes at most to set up K bounds on pairs in columns: K to this power, in seconds."""
-
-STEP_SHARE = 0.3
-"""The share of that which a step of the interior point takes."""
-
-MIN_STEPS = 12
-"""Steps for which there must be time: an earlier iterate is no better than a mechanism by formula."""
 
 
 def is_too_long_to_compile(program: LinearDesign, clock: Clock) -> bool:
     """Return whether the time would be over before a solver had a program of many bounds on pairs."""
     if not clock.limited or (ratios := program.bounds_on_pairs) is None:
         return False
-    return clock.late_by(-SECONDS_A_BOUND * len(ratios.exponents) * program.table.shape[1])
+    # compiling and loading take at least 4e-6 s for each bound of a column
+    return clock.late_by(-4e-6 * len(ratios.exponents) * program.table.shape[1])
 
 
 def _constant(program: LinearDesign, ratios: Ratios) -> Point:
@@ -111,6 +101,8 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
 
     The multipliers of every round bound the whole program, since it asks for less.
     """
+    # The share of that which a step of the interior point takes.
+    step_share = 0.3
     begin = time.perf_counter()
     n, m = program.table.shape
     gains = program.prior.pmf[:, None] * program.centred
@@ -120,12 +112,13 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
     point, tolerance, iterations, ending, rounds = _constant(program, ratios), ROUGH, 0, "", 0
     while not ending:
         setup = _setup_seconds(int(chosen.sum()))
-        if options.clock.late_by(-setup * (1 + STEP_SHARE * MIN_STEPS)):
+        # Steps for which there must be time: an earlier iterate is no better than a mechanism by formula.
+        if options.clock.late_by(-setup * (1 + step_share * 12)):
             if not rounds:
                 raise MethodError(f"{TIME}: a first program takes longer than there is")
             ending = "stopped by the time limit"
             break
-        steps_end = options.clock.earlier(STEP_SHARE * setup)  # which it looks at before a step
+        steps_end = options.clock.earlier(step_share * setup)  # which it looks at before a step
         found, finished, steps = _solved(gains / scale, ratios, keep, chosen, tolerance, steps_end)
         rounds, iterations = rounds + 1, iterations + steps
         if found.multipliers is not None and found.witness is not None:
@@ -139,7 +132,8 @@ def run(program: LinearDesign, ratios: Ratios, options: Options) -> Outcome:
         broken = ~chosen & (over > tolerance)
         if steps_end.late:
             ending = "stopped by the time limit"
-        elif not finished or rounds == ROUNDS:
+        # five to ten rounds are usual
+        elif not finished or rounds == 40:
             ending = "Clarabel did not end" if not finished else "bounds are still broken"
         elif tolerance == FINE and not broken.any():
             ending = "no bound is broken"

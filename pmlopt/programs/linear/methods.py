@@ -157,14 +157,11 @@ def _certified(
     )
 
 
-RAREST_KEPT = 1e-9
-"""The probability of a letter from which on its law has seven digits in steps of 2^-53."""
-
-
 def _too_rare(program: LinearDesign) -> str:
     """Explain why constraints on a very rare letter cannot be kept, and what to do; else return nothing."""
     place = int(program.prior.pmf.argmin())
-    if program.prior.pmf[place] >= RAREST_KEPT:
+    # the law of a letter of probability 1e-9 has seven digits in steps of 2^-53
+    if program.prior.pmf[place] >= 1e-9:
         return ""
     return (
         f" (entries of rows that sum to exactly one have steps of 1e-16, too coarse for "
@@ -458,9 +455,6 @@ QUESTION = Question(
 The gap of a design must close, unless constraints were added whose part in the bound is not sharp."""
 
 
-SECONDS_AN_ORBIT = 1.5e-5
-"""What cvxpy takes for each orbit of pairs to compile a program, which no time limit ends."""
-
 SIMPLEX_ORBITS = 12_000
 """Orbits of pairs up to which the simplex comes first, exact there and as fast as the interior point."""
 
@@ -469,7 +463,8 @@ def _by_orbits(
     name: str, settings: Mapping[str, Any], program: SymmetricDesign, options: Options, _: None
 ) -> Found[SymmetricCertificate]:
     """Solve in orbits of pairs, repair and certify."""
-    if options.clock.late_by(-SECONDS_AN_ORBIT * program.space.orbits.count):
+    # cvxpy takes 1.5e-5 s to compile each orbit of pairs, which no time limit ends
+    if options.clock.late_by(-1.5e-5 * program.space.orbits.count):
         raise MethodError(f"{TIME}: compiling takes longer than there is")
     outcome = _generic(name, settings, program, options)
     if outcome.state != "point":

@@ -45,19 +45,6 @@ from pmlopt.programs.program import Declaration, Program, check_shape, problem_o
 from pmlopt.solvers.structured.block_program import Block, Border, Task, attainable
 from pmlopt.solvers.structured.points import Point
 
-FEWEST_PAIRS = 20_000
-"""Pairs of letters and outputs up to which classes have nothing to gain: other methods take milliseconds."""
-
-LEAST_REDUCTION = 16
-"""Pairs for each class of pairs from which on a simplex method in classes is faster than the structured
-interior point in pairs."""
-
-FEWEST_BOUNDS = 5_000
-"""Bounds on pairs, over all columns, from which on adding the broken ones is faster than the simplex."""
-
-MOST_NUMBERS = 16_000_000
-"""N^2 M, the bounds on all outputs, of which it looks at every one in a round."""
-
 
 class Expectation(Program[C_co]):
     """The base of designs with an expected gain or loss, on listed letters and on orbits.
@@ -177,9 +164,11 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         """
         plain = isinstance(self.privacy, PML) and self.privacy.over is None
         alike = plain or isinstance(self.privacy, LDP | LIP)
-        if self.added or not alike or self.table.size <= FEWEST_PAIRS:
+        # on up to 20,000 pairs other methods take milliseconds
+        if self.added or not alike or self.table.size <= 20_000:
             return None
-        return pair_classes(self.prior, self.table, self.table.size // LEAST_REDUCTION)
+        # with 16 pairs for each class the simplex in classes beats the interior point in pairs
+        return pair_classes(self.prior, self.table, self.table.size // 16)
 
     @cached_property
     def bounds_on_pairs(self) -> Ratios | None:
@@ -187,14 +176,16 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
         if self.block is not None:
             return None
         ratios = self.privacy.for_prior(self.prior).ratios(self.prior.pmf)
-        many = ratios is not None and len(ratios.exponents) * self.table.shape[1] >= FEWEST_BOUNDS
+        # from 5,000 bounds on, adding violated ones is faster than the simplex
+        many = ratios is not None and len(ratios.exponents) * self.table.shape[1] >= 5_000
         return ratios if many else None
 
     @property
     def pairs(self) -> Ratios | None:
         """Return the bounds on pairs where they are the only constraints, positive and not too many."""
         ratios, (n, m) = self.bounds_on_pairs, self.table.shape
-        if self.added or ratios is None or len(ratios.rows) or n * n * m > MOST_NUMBERS:
+        # every round checks N^2 M bounds
+        if self.added or ratios is None or len(ratios.rows) or n * n * m > 16_000_000:
             return None
         return ratios if ratios.exponents.min() > 0 else None
 
@@ -385,15 +376,12 @@ class LinearDesign(Expectation[LinearCertificate], Design[LinearCertificate]):
                 self.variables[name].value = value
 
 
-LARGEST_SCALED = 1e10
-"""The largest coefficient that scaling leaves: solvers lose their digits beyond."""
-
-
 def _scales(rows: sparse.csr_array, offset: FloatArray) -> FloatArray:
     """Compute (R,) powers of two near the sizes of rows: nothing is rounded, and tolerances are absolute."""
     largest = np.asarray(abs(rows).max(axis=1).toarray()).ravel()
     high, low = (np.asarray(part.toarray()).ravel() for part in (rows.max(axis=1), rows.min(axis=1)))
-    sizes = np.maximum(row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / LARGEST_SCALED)
+    # solvers lose their digits beyond coefficients of 1e10
+    sizes = np.maximum(row_sizes(largest, offset, (low >= 0) | (high <= 0)), largest / 1e10)
     return np.asarray(2.0 ** np.floor(np.log2(sizes)))
 
 
@@ -460,7 +448,8 @@ class AddedRows:
         found[~self.zero] = task.split(point.rows)[2] / self.units[~self.zero]
         worth = np.maximum(-task.reduced(point.rows, point.means), 0.0).ravel()
         if task.allowed is not None:  # nothing tells what they are worth where a column can only be zero
-            worth += np.tile(_WORTH * ~task.allowed.any(axis=0), self.shape[0])
+            # multipliers of a column that can only be zero are undetermined: ten times the largest cost
+            worth += np.tile(10.0 * ~task.allowed.any(axis=0), self.shape[0])
         one = self.coefficients[self.zero]
         found[self.zero] = (one != 0) @ worth / one.sum(axis=1)
         return task.scale * found
@@ -478,10 +467,6 @@ class AddedRows:
             value = multipliers[first:last].reshape(constraint.expr.shape, order="F")
             constraint.dual_variables[0].save_value(value)
             first = last
-
-
-_WORTH = 10.0
-"""In units of the largest cost, the price of an entry at zero in a column that can only be zero."""
 
 
 def linear_design(

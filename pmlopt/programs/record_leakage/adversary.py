@@ -21,11 +21,6 @@ from pmlopt.model.queries.record_leakage_measures import (
 )
 from pmlopt.programs.program import Declaration, problem_of
 
-RANK_TOLERANCE = 1e-12
-"""Singular values of the rows below this share of the largest one count as zero: directions of rounding."""
-LARGEST_DECOMPOSED = 40_000
-"""Entries of a matrix whose rank is computed: a singular value decomposition of 200 rows takes 10 ms."""
-
 
 @dataclass(frozen=True, eq=False)
 class Adversary:
@@ -78,9 +73,11 @@ class Adversary:
     def dimensions(self) -> int:
         """Return the dimensions of the laws of Y given each letter together; an upper bound for large W."""
         used, outputs = np.isfinite(self.log_counts), self.rows.shape[1]
-        if self.rows.size > LARGEST_DECOMPOSED:
+        # a singular value decomposition of 200 rows takes 10 ms
+        if self.rows.size > 40_000:
             return sum(min(classes, outputs) - 1 for classes in used.sum(axis=1).tolist())
-        ranks = (np.linalg.matrix_rank(self.rows[classes], rtol=RANK_TOLERANCE) for classes in used)
+        # smaller singular values are directions of rounding
+        ranks = (np.linalg.matrix_rank(self.rows[classes], rtol=1e-12) for classes in used)
         return sum(int(rank) - 1 for rank in ranks)
 
     def allowed(self, joint: FloatArray) -> FloatArray:

@@ -26,9 +26,6 @@ from pmlopt.programs.record_leakage.exact_leakage import restart_name
 from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
-LARGEST_INVERSE_TEMPERATURE = 1e12
-"""The largest inverse temperature of a projection, over the spread of the vector."""
-
 
 def entropies(rows: FloatArray) -> FloatArray:
     """Compute the entropy of each row, in nats."""
@@ -155,7 +152,8 @@ def project_to_entropy(vector: FloatArray, entropy: float, tolerance: float = 1e
     def surplus(log_inverse: float) -> float:
         return float(entropies(law(log_inverse))) - entropy
 
-    low, high = -20.0, math.log(LARGEST_INVERSE_TEMPERATURE)
+    # the largest inverse temperature, over the spread of the vector
+    low, high = -20.0, math.log(1e12)
     if surplus(high) >= 0:
         return law(high)
     if surplus(low) <= 0:
@@ -250,12 +248,6 @@ def _best_unit(letters: FloatArray, laws: FloatArray, channel: FloatArray, k: in
     return int((entropies(mean) - letters[k] * entropies(channel[k])).argmax())
 
 
-LARGEST_LISTED = 2**14
-"""Datasets that the alternating method takes at most: it goes through all of them."""
-MAX_ROUNDS = 60
-"""Rounds of Algorithm 1 over all records, at most: it ends when a round gains less than the tolerance."""
-
-
 @dataclass(frozen=True)
 class LocalOptimum:
     """A prior of the dataset, and the record of which it leaks most."""
@@ -288,7 +280,8 @@ class Climb:
     def run(self, random: np.random.Generator) -> LocalOptimum:
         """Run the steps from one prior to where no record's step gains."""
         best = LocalOptimum(-math.inf, self._start(random) if self.first is None else self.first, -1)
-        for _ in range(MAX_ROUNDS):
+        # rounds end when one gains less than the tolerance, and at the latest after 60
+        for _ in range(60):
             last = best.value
             for record in range(self.table.ndim):
                 tried = self._steps(best.prior, record)
@@ -348,10 +341,12 @@ def joint_of(prior: FloatArray, record: int, table: IntArray) -> FloatArray:
 
 def check_listed(query: Query) -> None:
     """Raise a SolverUnavailableError where there are too many datasets to go through."""
-    if query.log_size > math.log(LARGEST_LISTED) + 1e-9:
+    # Datasets that the alternating method takes at most: it goes through all of them.
+    largest_listed = 2**14
+    if query.log_size > math.log(largest_listed) + 1e-9:
         raise SolverUnavailableError(
             f"this method goes through all e^{query.log_size:.6g} datasets, and takes at most "
-            f"{LARGEST_LISTED:,}: use branch-and-bound"
+            f"{largest_listed:,}: use branch-and-bound"
         )
 
 

@@ -22,8 +22,6 @@ OUTPUTS_BY_DIMENSION = 1.5
 """For binary records simplices of posteriors, one dimension for each output, close gaps sooner than those of
 class laws while there are no more outputs than this times the dimensions that the laws of Y have together:
 benchmarks/record_dimensions.py."""
-SPLIT_DIMENSIONS = 24
-"""Past so many dimensions of output or class laws a proof by splitting is out of reach and not tried."""
 MAX_NODES, MAX_ENTRIES = 200_000, 20_000_000
 """Cells that a search bounds at most for each kind of records, and entries of their corners: 160 MB."""
 BATCH, BATCH_ENTRIES = 64, 4_000_000
@@ -36,8 +34,6 @@ EDGE_MARGIN, EDGE_SHARES = 0.1, 1024
 corners that a proof follows stay short rationals."""
 NARROWEST = 1e-12
 """A simplex no wider than this is not split further."""
-POLISHING_ITERATIONS = 60
-"""Of the local method, from the law at which a bound is taken, when it leaks more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +107,8 @@ class CellSearch:
             enough = max(self.value, target) + tolerance
             corners, start = relaxation.first()
             self._keep(corners, self._bounded(corners, start, enough, clock), 0)
-        splits = not relaxation.free or count * (size - 1) <= SPLIT_DIMENSIONS
+        # a proof by splitting is out of reach in more than 24 dimensions
+        splits = not relaxation.free or count * (size - 1) <= 24
         most = min(MAX_NODES, MAX_ENTRIES // (count * size**2)) if splits else 1
         nodes = most if nodes is None else min(nodes, most)
         batch = int(np.clip(BATCH_ENTRIES // (2 * count * size * self.adversary.log_counts.size), 2, BATCH))
@@ -186,7 +183,8 @@ class CellSearch:
         if joint.sum() > 0:
             near = self.adversary.allowed(joint)
             if self.adversary.leaked(near) > self.value:
-                self.improve(near[None], POLISHING_ITERATIONS, clock)
+                # the local method takes 60 steps from the law of a bound
+                self.improve(near[None], 60, clock)
         return found
 
     def _keep(

@@ -17,30 +17,10 @@ from pmlopt.solvers.outcome import FOREVER, Clock
 
 FIRST_PRICE, FIRST_MULTIPLIER = 0.3, 0.05
 """Where the multipliers of the first cell start: of the size that they often have."""
-MAX_ITERATIONS = 30
-"""Newton steps on each cell; where they do not suffice the cell is split as it is."""
-FRACTION_TO_BOUNDARY = 0.95
-"""Of the way to where a multiplier vanishes, a step goes so far at most."""
-SUFFICIENT_DECREASE = 1e-4
-"""Armijo's share of the decrease that the slope promises, which a step must have."""
-BACKTRACKING_FACTOR = 0.4
-MAX_BACKTRACKS = 12
 CENTRING, RECENTRING = 0.1, 0.5
 """By what the barrier falls after a step of at least half the Newton step, and after a shorter one."""
 ENOUGH_SHARE = 0.2
 """A bound is left once it is this near to the optimum, as a share of how far it is above the target."""
-SMALLEST_GAP = 1e-9
-"""Nats; nearer to the optimum no bound is sought."""
-FIRST_BARRIER = 1e-3
-LARGEST_SLACK = 10.0
-"""What the slack of a multiplier, its share of the barrier, is at first, and at most."""
-SMALLEST_SLACK = 1e-14
-RIDGE = 1e-10
-"""Share by which the diagonal of the Hessian matrix is raised, against rounding."""
-LEAST_PRICE_LEFT = 0.3
-"""What is left of the price after a step, at least: where it is small the bound is next to a maximum."""
-IMPLIED = -1e-13
-"""A facet whose normal has no entry below this is implied by J >= 0."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,17 +130,20 @@ class Relaxation:
         self, corners: FloatArray, start: FloatArray, target: float, clock: Clock = FOREVER
     ) -> CellBounds:
         """Minimize the bounds on cells."""
+        # a cell whose bound takes more than 30 Newton steps is split as it is
+        max_iterations = 30
         count = len(corners)
         state = _Cells(self, corners, start)
         found, bound = np.zeros(start.shape), np.full(count, np.inf)
         majorant, joint = np.zeros(corners.shape[:3]), np.zeros((count, *self.used.shape))
         left, steps = np.arange(count), 0
-        for step in range(MAX_ITERATIONS):
+        for step in range(max_iterations):
             near = state.advance()
             steps += len(left)
             above = state.best - target
-            done = (above <= 0) | (near < SMALLEST_GAP) | ((near < ENOUGH_SHARE * above) & (step > 0))
-            if step == MAX_ITERATIONS - 1 or clock.late:
+            # bounds within 1e-9 nats of the optimum are final
+            done = (above <= 0) | (near < 1e-9) | ((near < ENOUGH_SHARE * above) & (step > 0))
+            if step == max_iterations - 1 or clock.late:
                 done[:] = True
             places = left[done]
             found[places], majorant[places], bound[places], joint[places] = state.scattered(done)
@@ -204,7 +187,9 @@ class _Cells:
         if of.free:
             self.features[..., self.signed :] = -of.adversary.rows
         self.point = np.take_along_axis(start, self.places, axis=1)
-        self.slack = np.minimum(FIRST_BARRIER / self.point[:, : self.signed], LARGEST_SLACK)
+        # the slack of a multiplier is its share of the barrier
+        # slacks start at 10 at most
+        self.slack = np.minimum(1e-3 / self.point[:, : self.signed], 10.0)
         self.centring = np.full(count, 2 * CENTRING)
         self.evaluate()
         self.best, self.best_point, self.best_law = self.value, self.point, self.law
@@ -265,7 +250,8 @@ class _Cells:
         barrier = self.centring * (self.slack * point).mean(axis=1)
         ratios = self.slack / point
         everywhere, signed = np.arange(self.point.shape[1]), np.arange(self.signed)
-        hessian[:, everywhere, everywhere] *= 1 + RIDGE
+        # the diagonal is raised a little against rounding
+        hessian[:, everywhere, everywhere] *= 1 + 1e-10
         hessian[:, signed, signed] += ratios
         pull = barrier[:, None] / point
         wanted = np.maximum(-gradient[:, 1 : self.signed], 0.0).sum(axis=1) if self.of.free else 0.0
@@ -276,7 +262,8 @@ class _Cells:
         step = self._step(move, slope, barrier)
         self.point = self.point + step[:, None] * move
         dual = _to_boundary(self.slack, slack_move)
-        self.slack = np.maximum(self.slack + dual[:, None] * slack_move, SMALLEST_SLACK)
+        # slacks stay above 1e-14
+        self.slack = np.maximum(self.slack + dual[:, None] * slack_move, 1e-14)
         self.centring = np.where(step > 0.5, CENTRING, RECENTRING)
         self.evaluate()
         last = self.best, self.best_point, self.best_law
@@ -291,18 +278,22 @@ class _Cells:
         """Find (K,) step lengths at which the bound and its barrier decrease enough; 0 without one."""
         step = _to_boundary(self.point[:, : self.signed], move[:, : self.signed])
         if self.of.free:
-            most = (1 - LEAST_PRICE_LEFT) * self.point[:, 0]
+            # at small prices the bound is next to a maximum: a step leaves at least 30 % of the price
+            most = (1 - 0.3) * self.point[:, 0]
             step = np.minimum(step, most / np.maximum(-move[:, 0], most))
             step = np.minimum(step, 1.0 / np.maximum(np.abs(move[:, self.signed :]).max(axis=1), 1.0))
         here = self.value - barrier * np.log(self.point[:, : self.signed]).sum(axis=1)
         falls = np.zeros(len(step), dtype=bool)
-        for _ in range(MAX_BACKTRACKS):
+        # at most twelve backtracking steps
+        for _ in range(12):
             point = self.point + step[:, None] * move
             there = self.values(point)[0] - barrier * np.log(point[:, : self.signed]).sum(axis=1)
-            falls = there <= here + SUFFICIENT_DECREASE * step * slope + 1e-13
+            # Armijo's rule with a factor of 1e-4
+            falls = there <= here + 1e-4 * step * slope + 1e-13
             if falls.all():
                 break
-            step = np.where(falls, step, BACKTRACKING_FACTOR * step)
+            # backtracking by 0.4
+            step = np.where(falls, step, 0.4 * step)
         return np.where(falls, step, 0.0)
 
     def scattered(self, chosen: BoolArray) -> tuple[FloatArray, ...]:
@@ -336,7 +327,8 @@ class _Cells:
 
 def _in_use(normals: FloatArray, free: int) -> IntArray:
     """Return (K, N) the indices of the price, of the multipliers that can matter, padded, and of rho."""
-    idle = normals.min(axis=2) >= IMPLIED
+    # a facet whose normal has no negative entry is implied by J >= 0
+    idle = normals.min(axis=2) >= -1e-13
     most = int((~idle).sum(axis=1).max())
     order = np.argsort(idle, axis=1, kind="stable")[:, :most]
     last = np.arange(free) + normals.shape[1]
@@ -346,4 +338,5 @@ def _in_use(normals: FloatArray, free: int) -> IntArray:
 def _to_boundary(point: FloatArray, move: FloatArray) -> FloatArray:
     """Compute (K,) how far a step may go without an entry at zero, at most 1."""
     ratios = np.where(move < 0, -point / np.where(move < 0, move, -1.0), np.inf)
-    return np.asarray(np.minimum(1.0, FRACTION_TO_BOUNDARY * ratios.min(axis=1)))
+    # a step goes at most 95 % of the way to the boundary
+    return np.asarray(np.minimum(1.0, 0.95 * ratios.min(axis=1)))

@@ -30,9 +30,6 @@ from pmlopt.programs.record_leakage.program import RecordLeakage
 from pmlopt.programs.record_leakage.proof import KindProof
 from pmlopt.solvers.outcome import Clock, Options
 
-CLOSED_FORM_SECONDS = 0.5
-"""Past the end of the time by so much, the leakage of one class for each letter is not tried any more."""
-
 RecordStart = Mapping[int, FloatArray]
 """Laws (A, T) of (X_i, T) to start from, by record."""
 
@@ -132,7 +129,8 @@ class BranchAndBound:
             kind.reason = "the entropy leaves next to nothing but the uniform dataset"
         if kind.known is not None:
             return kind
-        each = None if clock.late_by(CLOSED_FORM_SECONDS) else one_class_each(adversary)
+        # half a second past the deadline the closed form is no longer tried
+        each = None if clock.late_by(0.5) else one_class_each(adversary)
         if each is not None:
             kind.known = KindProof(record, each.upper, laws=each.laws)
             kind.reason = "the largest capacity of one class of datasets for each letter"

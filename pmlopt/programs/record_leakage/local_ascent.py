@@ -16,10 +16,6 @@ LEAST_REACH, MOST_REACH = 1e-7, 0.1
 """How far from the last price the next one is sought at first, as a logarithm: `REACH` times as far as the
 last one moved, between these."""
 REACH = 4.0
-ROOT_STEPS = 60
-"""Steps of the search for the price, at most."""
-SURPLUS_TOLERANCE = 1e-13
-"""The surplus of entropy, in nats, and the width, as a logarithm, at which that search ends."""
 SMALLEST_MASS = 1e-300
 """In place of zero where a logarithm or a quotient is taken."""
 
@@ -98,6 +94,8 @@ def _best(
 
     The entropy rises with the price: regula falsi (Illinois), from around the last price, within some reach.
     """
+    # the search for a price ends at a surplus of 1e-13 nats, or at such a width of the logarithms
+    surplus_tolerance = 1e-13
     used = np.isfinite(log_counts)
     finite = np.where(used, log_counts, 0.0)
     peaks = np.where(used, exponents, -np.inf).max(axis=2, keepdims=True)
@@ -128,8 +126,9 @@ def _best(
         above = surplus(high)
     high, above = np.where(below >= 0, low, high), np.where(below >= 0, below, above)
     side = np.zeros(len(low))
-    for _ in range(ROOT_STEPS):
-        open_ = (below < 0) & (above > SURPLUS_TOLERANCE) & (high - low > SURPLUS_TOLERANCE)
+    # at most 60 steps to find a price
+    for _ in range(60):
+        open_ = (below < 0) & (above > surplus_tolerance) & (high - low > surplus_tolerance)
         if not open_.any():
             break
         share = np.clip(above / np.maximum(above - below, SMALLEST_MASS), 1e-3, 1 - 1e-3)

@@ -20,12 +20,6 @@ from pmlopt.programs.subconvex.tangents import KindPricer
 from pmlopt.solvers.outcome import TIME, Options, Outcome, Point
 from pmlopt.solvers.parametric_program import Master
 
-_OPTIMAL_FACE_TOLERANCE = 1e-12
-"""Columns whose reduced cost is below this share of the worths' size are optimal."""
-
-MOST_LETTERS_SEARCHED = 30
-"""Alphabets up to which fewer outputs are looked for; beyond, a vertex of the master is taken as it is."""
-
 MOST_CANDIDATES = 100
 """Columns of the optimal face that are looked at."""
 
@@ -65,10 +59,12 @@ def _fewest(
         used = used[np.flatnonzero(Master(lifts[:, used], worths[used]).solve()[1] > 1e-11)]
     chosen, polished = _polished(lifts, used)
     reduced = duals @ lifts - worths
-    face = np.flatnonzero(reduced <= _OPTIMAL_FACE_TOLERANCE * max(1.0, float(np.abs(worths).max())))
+    # columns whose reduced cost is below rounding are optimal
+    face = np.flatnonzero(reduced <= 1e-12 * max(1.0, float(np.abs(worths).max())))
     face = np.union1d(chosen, face[np.argsort(reduced[face], kind="stable")[:MOST_CANDIDATES]])
     least = math.ceil(float(peaks[face].min()) * (1 - 1e-9))
-    if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > MOST_LETTERS_SEARCHED:
+    # on more than 30 letters a vertex of the master is used as it is
+    if len(chosen) <= least or len(face) == len(chosen) or len(lifts) > 30:
         return chosen, polished
     fewer = _search(lifts[:, face], len(chosen) - 1)
     if fewer is None:
@@ -113,41 +109,13 @@ def _search(lifts: FloatArray, at_most: int) -> IntArray | None:
     return best
 
 
-COLUMNS_PER_ROUND = 400
-"""Columns of a family that one round asks for."""
-
-MAX_PRICING_ROUNDS = 500
-"""Rounds after which the mechanism in hand is returned with the gap that is left."""
-
-MAX_RELAXED_ROUNDS = 40
-"""Rounds with relaxed columns that are found by a search."""
-
-RELAXED_SHARE = 0.05
-"""Share of the gap that the relaxed columns may leave of the bound."""
-
-DIGITS = 0.1
-"""Share of the gap that the search of relaxed columns may leave."""
-
 SMOOTHING = 0.7
 """Weight of the best multipliers beside the master's [wentges1997weighted]."""
 
-LEAST_SMOOTHING = 0.2
-"""Weight below which the master's multipliers are taken as they are."""
 
 KNOTS = (2, 6, 14, 32)
 """Knots of the multipliers over the prior in the first stages, where relaxed columns come first."""
 
-STAGE_ROUNDS = 200
-"""Rounds of one stage."""
-
-RELAXED_COLUMNS = 30
-"""Relaxed columns that a round may add."""
-
-POOL_SHARE = 1e-4
-"""How far below the bound, as a share of the range, columns are taken that follow the relaxed ones."""
-
-POOL_COLUMNS = 20_000
-"""Columns that follow the relaxed ones."""
 
 RANDOM_STARTS_PER_LETTER = 4
 """Random columns to start from, for each letter, where pricing is a search."""
@@ -218,12 +186,14 @@ class _Generation:
                 return "gap reached"
             if self.clock.late:
                 return TIME
-            if self.rounds > MAX_PRICING_ROUNDS:
+            # after 500 rounds the current mechanism is returned with its gap
+            if self.rounds > 500:
                 return "no proof within the rounds"
             if self._price(smoothing) or self.bound - self.value <= self.allowed:
                 continue
             if smoothing:
-                smoothing = 0.7 * smoothing if smoothing > LEAST_SMOOTHING else 0.0
+                # below 0.2 the master's multipliers are used without smoothing
+                smoothing = 0.7 * smoothing if smoothing > 0.2 else 0.0
             elif not (isinstance(self.pricer, SplitPricer) and self._relax_once(self.pricer)):
                 return "gap reached" if self.bound - self.value <= self.allowed else "no column improves"
 
@@ -263,7 +233,8 @@ class _Generation:
         rho = smoothing * self.multipliers + (1 - smoothing) * self.duals / p
         base = float(p @ rho)
         least = self.value - base + 0.5 * self.allowed
-        priced = self.pricer.price(rho, COLUMNS_PER_ROUND, least, self.clock)
+        # at most 400 columns of a family in one round
+        priced = self.pricer.price(rho, 400, least, self.clock)
         if base + priced.upper < self.bound:
             self.bound, self.multipliers = base + priced.upper, rho
         if self.bound - self.value <= self.allowed or priced.best <= least:
@@ -274,16 +245,21 @@ class _Generation:
         """Generate relaxed columns, at multipliers piecewise linear in the prior, and columns near them."""
         p, scale = self.program.prior.pmf, self.program.scale
         for knots in KNOTS:
-            self._relax(pricer, _hats(p, knots), STAGE_ROUNDS, 10.0 ** -(3 + knots // 12) * scale, 0.0)
-        near = self.bound - float(p @ self.multipliers) - POOL_SHARE * scale
-        self._add(pricer.near(self.multipliers, POOL_COLUMNS, near, self.clock))
+            # a stage has at most 200 rounds
+            self._relax(pricer, _hats(p, knots), 200, 10.0 ** -(3 + knots // 12) * scale, 0.0)
+        # columns within 1e-4 of the range below the bound follow the relaxed ones
+        near = self.bound - float(p @ self.multipliers) - 1e-4 * scale
+        # at most 20,000 columns follow the relaxed ones
+        self._add(pricer.near(self.multipliers, 20_000, near, self.clock))
 
     def _relax_once(self, pricer: SplitPricer) -> bool:
         """Lower the bound by relaxed columns, once; return whether columns near to them are new."""
         if self.relaxed is not None or not pricer.splits:
             return False
         every = np.eye(self.program.prior.size)
-        return self._relax(pricer, every, MAX_RELAXED_ROUNDS, self.allowed, RELAXED_SHARE)
+        # at most 40 rounds with relaxed columns that are found by a search
+        # the relaxed columns may leave 5 % of the gap
+        return self._relax(pricer, every, 40, self.allowed, 0.05)
 
     def _relax(
         self, pricer: SplitPricer | KindPricer, basis: FloatArray, rounds: int, digits: float, share: float
@@ -314,12 +290,14 @@ class _Generation:
                 break
             rho = smoothing * self.multipliers + (1 - smoothing) * here
             base = float(p @ rho)
-            found = pricer.relaxed(rho, value - base, DIGITS * (self.bound - value), self.clock)
+            # the search of relaxed columns may leave a tenth of the gap
+            found = pricer.relaxed(rho, value - base, 0.1 * (self.bound - value), self.clock)
             if base + found.upper < self.bound:
                 self.bound, self.multipliers = base + found.upper, rho
             grown |= self._add(found.guesses)
             gained = found.worths - (p * here) @ found.lifts
-            best = np.argsort(-gained, kind="stable")[:RELAXED_COLUMNS]
+            # a round adds at most 30 relaxed columns
+            best = np.argsort(-gained, kind="stable")[:30]
             best = best[gained[best] > 0]
             smoothing = SMOOTHING if len(best) else 0.0
             master.add((basis.T @ found.lifts[:, best]) / sizes[:, None], found.worths[best])

@@ -36,9 +36,6 @@ from pmlopt.programs.subconvex.tangents import KindPricer, least_mass
 from pmlopt.programs.subconvex.vertex_enumeration import VertexPricer, count_vertices, vertices
 from pmlopt.solvers.outcome import FOREVER, Clock
 
-MOST_LISTED_UNCOUNTED = 100_000
-"""Extreme columns up to which they are listed where the alphabet is too large to count them first."""
-
 SHORT_LIST = 20_000
 """Extreme columns up to which the list is priced in place of a bound, or of a pricing that needs none."""
 
@@ -82,7 +79,8 @@ class ColumnSpace:
     def limit(self) -> int:
         """Return the number of extreme columns up to which they are listed."""
         if self.count is None:
-            return MOST_LISTED_UNCOUNTED
+            # large alphabets are listed without counting first, up to 100,000 columns
+            return 100_000
         return MOST_LISTED_COLUMNS if self.utility.vectorised else MOST_LISTED_COLUMNS // 10
 
     def listed(self, limit: int) -> Sequence[Batch] | None:

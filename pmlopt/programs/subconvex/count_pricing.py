@@ -17,12 +17,6 @@ from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, j
 from pmlopt.programs.subconvex.search_pricing import MOST_CORE_LETTERS, Core, filled_up
 from pmlopt.solvers.outcome import FOREVER, Clock
 
-SPARE_CORE_LETTERS = 6
-"""Letters of a core beyond those that have as many subsets as there are totals: some 64 sets for each."""
-
-SETS_PER_CORE = 10
-"""Random sets that one core of letters fills up."""
-
 
 def random_sets(
     counts: IntArray, letters: IntArray, total: int, wanted: int, rng: np.random.Generator
@@ -39,13 +33,12 @@ def random_sets(
         >>> random_sets(np.array([1, 2, 3, 4]), np.array([0, 1, 3]), 5, 1, np.random.default_rng(0))
         array([[ True, False, False,  True]])
     """
-    size = min(MOST_CORE_LETTERS, int(counts.sum()).bit_length() + SPARE_CORE_LETTERS)
+    # six letters more than there are bits of the total give some 64 subsets for each total
+    size = min(MOST_CORE_LETTERS, int(counts.sum()).bit_length() + 6)
     rest = partial(Core.of_mass, rng=rng)
-    return filled_up(counts.astype(float), letters, total, (wanted, SETS_PER_CORE), size, rest, rng)
+    # one core of letters completes ten random sets
+    return filled_up(counts.astype(float), letters, total, (wanted, 10), size, rest, rng)
 
-
-_ROUNDING = 1e-9
-"""By how much a total count may be off a whole number by rounding."""
 
 _USED = 1e-9
 """Weights of kinds of columns, and prices as a share of the losses, that are more than rounding."""
@@ -109,7 +102,8 @@ class _Kinds:
     """
 
     def __init__(self, kernel: Kernel, box: Box, counts: IntArray, letters: IntArray, limit: float) -> None:
-        whole = math.floor(limit + _ROUNDING)
+        # a total count may be off an integer by rounding
+        whole = math.floor(limit + 1e-9)
         rest, own = max(0.0, limit - whole), counts[letters]
         self.letter, self._size = np.tile(letters, 2), len(counts)
         self.inside = np.concatenate([np.full(len(letters), whole), whole - own + 1])
@@ -150,10 +144,6 @@ class _Kinds:
         return float((self.loss + prices[self.letter] * self.share - cheap[self.letter]).min() + cheap.sum())
 
 
-MOST_TABLE_ENTRIES = 100_000_000
-"""Table entries that one round of pricing may compute."""
-
-
 class CountPricer(Pricer):
     """The exact pricing for a prior of integer counts with a modest total.
 
@@ -175,7 +165,8 @@ class CountPricer(Pricer):
         """Return whether one round stays within the budget."""
         total = sum(counts) // math.gcd(*counts)
         size = max(family.capacity for family in families) * total
-        return size * len(counts) * (1 + math.log2(len(counts))) <= MOST_TABLE_ENTRIES
+        # one round of pricing computes at most 1e8 table entries
+        return size * len(counts) * (1 + math.log2(len(counts))) <= 100_000_000
 
     def least_loss(self, count: int) -> tuple[Columns, FloatArray] | None:
         """Return columns that lose least, and their multipliers, where all are of one box; else None."""

@@ -75,14 +75,11 @@ def certify_columns(
     )
 
 
-NEGLIGIBLE_GAP = 1e-10
-"""A closed form counts as optimal when its proved gap is below this share of the utility's range."""
-
-
 def known_columns(program: ColumnDesign, certificate: ColumnCertificate) -> ClosedForm | None:
     """Find the first closed form whose utility equals the bound, but for rounding; None without one."""
     prior, n = program.prior, program.prior.size
-    least = certificate.bound - max(NEGLIGIBLE_GAP * program.scale, program.rounding)
+    # a closed form within 1e-10 of the range of the bound is optimal
+    least = certificate.bound - max(1e-10 * program.scale, program.rounding)
     trivial = [("constant", Mechanism(np.ones((n, 1)))), ("deterministic", Mechanism(np.eye(n)))]
     for name, form in [*trivial, *forms(prior, program.privacy)]:
         value = program.utility.value(prior, form.matrix)

@@ -54,9 +54,6 @@ class Knapsack:
 _ROUNDS, _INTERVALS, _SHARE = 40, 20_000, 1e-8
 """Halvings of the interval of masses, parts that are looked at, and the share of the largest worth left."""
 
-_WIDTH = 1e-12
-"""Width of an interval of masses that is not halved any more."""
-
 
 def staircases(
     kernel: Kernel, family: Staircase, rho: FloatArray, enough: float = -np.inf, edge: float | None = None
@@ -92,7 +89,8 @@ def staircases(
         if promising.sum() > _INTERVALS:
             break
         left, right = ends = ends[:, promising]
-        if enough > -np.inf and float((right - left).max()) < _WIDTH:
+        # narrower intervals of masses are not halved
+        if enough > -np.inf and float((right - left).max()) < 1e-12:
             bounds = bounds[promising]
             break
         middle = (left + right) / 2

@@ -15,14 +15,9 @@ from pmlopt.programs.subconvex.columns import Columns, Kernel, Priced, Pricer, j
 from pmlopt.programs.subconvex.relaxations import Knapsack, relaxed, staircases
 from pmlopt.solvers.outcome import FOREVER, Clock
 
-MOST_HALF_SUBSETS = 1_000_000
-"""Subsets of half of the letters that are listed."""
-
 MOST_MEETINGS = 2_000_000
 """Pairs of subsets that are looked at."""
 
-_SECTIONS = 60
-"""Thirds that an interval of masses loses."""
 
 _ROUNDING = 1e-13
 """Share of a value that is added to a budget, so that no column is lost by rounding."""
@@ -98,7 +93,8 @@ class _Letters:
     def _windows(self) -> tuple[FloatArray, FloatArray]:
         zeros, room = np.zeros(len(self.room)), self.room
         low, high = zeros, room
-        for _ in range(_SECTIONS):  # towards the mass that takes off most
+        # an interval of masses loses a third 60 times
+        for _ in range(60):  # towards the mass that takes off most
             third = (high - low) / 3
             rising = self.short(low + third) < self.short(high - third)
             low, high = np.where(rising, low + third, low), np.where(rising, high, high - third)
@@ -172,7 +168,8 @@ def _within(
             codes = np.concatenate([codes, codes | 1 << place])
             kept = (mass <= most) & (off <= 2 * budget)
             mass, off, codes = mass[kept], off[kept], codes[kept]
-            if len(mass) > MOST_HALF_SUBSETS:
+            # at most a million subsets of half of the letters
+            if len(mass) > 1_000_000:
                 return None
         return mass, off, codes
 
@@ -227,15 +224,6 @@ def staircases_above(
 MOST_CORE_LETTERS = 30
 """Letters of which all subsets are weighed, as pairs of subsets of either half."""
 
-MOST_WHOLE_LETTERS = 40
-"""Letters up to which they are one core: a million subsets of either half."""
-
-SETS_PER_CORE = 50
-"""Random sets that one core of letters fills up."""
-
-_SPREAD = 0.1
-"""By what share, at random, more or less of the core is wanted than of everything."""
-
 
 def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) -> Columns | None:
     """Build columns that are high on a set whose mass is the capacity, or hardly more.
@@ -255,10 +243,12 @@ def near_perfect(box: Box, p: FloatArray, count: int, rng: np.random.Generator) 
     small = np.flatnonzero(p < box.capacity)
     if p[small].sum() <= box.capacity:
         return None
-    if len(small) <= MOST_WHOLE_LETTERS:
+    # up to 40 letters are one core: a million subsets of either half
+    if len(small) <= 40:
         high = Core(p, small).coverings(box.capacity, count)
     else:
-        wanted, rest = (count, SETS_PER_CORE), partial(Core.coverings, count=1)
+        # one core of letters completes 50 random sets
+        wanted, rest = (count, 50), partial(Core.coverings, count=1)
         high = filled_up(p, small, box.capacity, wanted, MOST_CORE_LETTERS, rest, rng)
     between = np.where(high, p, 0.0).argmax(axis=1)
     high[np.arange(len(high)), between] = False
@@ -292,7 +282,8 @@ def filled_up(
         core = Core(p, order[:size])
         for _ in range(first, min(first + wanted[1], wanted[0])):
             others = rng.permutation(order[size:])
-            aim = mass - core.mass * min(1.0, share * (1 + _SPREAD * rng.normal()))
+            # the mass wanted of the core varies by 10 % at random
+            aim = mass - core.mass * min(1.0, share * (1 + 0.1 * rng.normal()))
             taken = int(np.searchsorted(np.cumsum(p[others]), aim))
             if taken < len(others) and mass - float(p[others[:taken]].sum()) > core.mass:
                 taken += 1  # a letter more, or the core is too light for what is missing
@@ -351,9 +342,6 @@ def _stair_values(
 
 CORE_LETTERS = 16
 """Letters whose every subset is tried, around the letter at which the knapsack is full."""
-
-_NEARBY_ORDERS = 4
-"""Orders of the letters that are tried beside that of the multipliers."""
 
 
 class SearchPricer(Pricer):
@@ -425,7 +413,8 @@ class SearchPricer(Pricer):
             gain = gain + self.kernel.chords(family)
         spread = 0.5 * float(np.abs(gain - gain.mean()).mean())
         parts = []
-        for near in range(1 + _NEARBY_ORDERS):
+        # four orders near that of the multipliers are tried, too
+        for near in range(1 + 4):
             shift = self._rng.normal(size=len(gain)) * spread if near else 0.0
             order = np.argsort(-(gain + shift), kind="stable")
             parts.append(self._core(family, rho, order, most if near == 0 else most // 4 + 1))

@@ -19,15 +19,6 @@ from pmlopt.programs.subconvex.columns import Batch, Explicit, Kernel, Priced, P
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, Clock
 
-LETTER_ORDERS = 6
-"""Orders of the letters that are tried in a round."""
-
-MAX_LOCAL_STEPS = 30
-"""Steps of the local search from the best column."""
-
-COLUMNS_PER_BATCH = 50
-"""Columns near to another that are kept."""
-
 
 class NestedPricer:
     """The search of good columns on nested sets of letters; all columns are bounded by chords of phi.
@@ -49,7 +40,8 @@ class NestedPricer:
     def best(self, rho: FloatArray, most: int, clock: Clock = FOREVER) -> tuple[float, Explicit]:
         """Find the best columns, and the reduced value of the best."""
         spread = float(np.abs(rho - rho.mean()).mean())
-        shifts = spread * self._rng.normal(size=(LETTER_ORDERS, len(rho)))
+        # six orders of the letters are tried in a round
+        shifts = spread * self._rng.normal(size=(6, len(rho)))
         shifts[0] = 0.0
         orders = [np.argsort(rho + shift, kind="stable") for shift in shifts]
         inner, outer = _joined([_prefixes(order) for order in orders])
@@ -59,7 +51,8 @@ class NestedPricer:
     def near(self, column: FloatArray, rho: FloatArray, clock: Clock = FOREVER) -> Explicit:
         """Find the best columns nested in the order of a column's entries, and by ascent from there."""
         nested = _prefixes(np.argsort(-column, kind="stable"))
-        return self._climbed(*nested, rho, COLUMNS_PER_BATCH, clock)
+        # at most 50 columns near another one are kept
+        return self._climbed(*nested, rho, 50, clock)
 
     def _climbed(
         self, inner: BoolArray, outer: BoolArray, rho: FloatArray, most: int, clock: Clock
@@ -67,7 +60,8 @@ class NestedPricer:
         """Return the best of these columns, and those on the local search's path from the first of them."""
         parts: list[FloatArray] = []
         last = -np.inf
-        for _ in range(MAX_LOCAL_STEPS):
+        # at most 30 steps of local search from the best column
+        for _ in range(30):
             columns = self._explicit(inner, outer)
             values = self._values(columns, rho)
             if not len(values) or (parts and clock.late) or values.max() <= last + 1e-12 * (1 + abs(last)):
@@ -317,24 +311,10 @@ FIRST_CELLS_PER_SIDE = 8
 MAX_CELLS = 4_000
 """Cells of one family that are looked at in all."""
 
-LEAST_RADIUS = 1.0
-"""How far at least the multipliers of a cell are looked for from those of the cell that it was part of."""
-
-CELLS_AT_A_TIME = 200
-"""Cells that are halved together."""
 
 FIRST_STEPS, LATER_STEPS = 60, 30
 """Steps of the ellipsoid method on the first cells, and on their parts."""
 
-RELAXED_COLUMNS = 12
-"""Relaxed columns that one round brings, of each family."""
-
-
-DIGITS = 1e-4
-"""What the search of cells may leave of a bound on one set of multipliers."""
-
-ROUGH_DIGITS = 1e-2
-"""The same where the bound only says how large a gap is: half the time."""
 
 GUESSES = 1
 """Relaxed columns of each family near to which columns are looked for in a round."""
@@ -356,7 +336,8 @@ class SplitPricer(Pricer):
 
     def rough(self, rho: FloatArray) -> float:
         """Compute a bound that only shows how large a gap is."""
-        return self.bound(rho, -np.inf, digits=ROUGH_DIGITS)
+        # half the time of a fine bound, where the bound only shows how large a gap is
+        return self.bound(rho, -np.inf, digits=1e-2)
 
     def price(self, rho: FloatArray, most: int, enough: float, clock: Clock = FOREVER) -> Priced[Explicit]:
         """Find the best columns, and a bound where they are no better than `enough`."""
@@ -364,7 +345,8 @@ class SplitPricer(Pricer):
         upper = np.inf if best > enough else self.bound(rho, enough, clock)
         return Priced(best, max(best, upper), [found])
 
-    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = DIGITS) -> float:
+    # What the search of cells may leave of a bound on one set of multipliers.
+    def bound(self, rho: FloatArray, enough: float, clock: Clock = FOREVER, digits: float = 1e-4) -> float:
         """Compute an upper bound on every column's `mu(lam) - <p rho, lam>`."""
         loose = self.nested.chords.upper(rho)
         if loose <= enough or not self.splits:
@@ -378,7 +360,8 @@ class SplitPricer(Pricer):
         for split in self.splits:
             cells = _Cells(self.kernel, split, rho, self._largest)
             upper = max(upper, cells.search(enough, digits, clock))
-            for place, (top, mid) in enumerate(cells.peaks(RELAXED_COLUMNS)):
+            # a round adds at most twelve relaxed columns of each family
+            for place, (top, mid) in enumerate(cells.peaks(12)):
                 if clock.late:
                     break
                 found = relaxed_column(self.kernel, split, rho, top, mid)
@@ -430,7 +413,8 @@ class _Cells:
             target = max(enough, reached + max(digits, 1e-7 * (1 + abs(reached))))
             if bounds[top[0]] <= target or looked > MAX_CELLS or clock.late:
                 return float(bounds[top[0]])
-            chosen = top[:CELLS_AT_A_TIME]
+            # 200 cells are halved together
+            chosen = top[:200]
             chosen = chosen[bounds[chosen] > target]
             parts = _halved(cells[chosen])
             above, begin = np.tile(bounds[chosen], 2), np.tile(dual[chosen], (2, 1))
@@ -440,7 +424,8 @@ class _Cells:
             rest = np.delete(np.arange(len(cells)), chosen)
             cells, dual = np.concatenate([cells[rest], parts]), np.concatenate([dual[rest], better])
             bounds = np.concatenate([bounds[rest], np.minimum(found, above)])
-            wider = np.clip(3 * moved, np.maximum(reach / 2, LEAST_RADIUS), 4 * reach)
+            # multipliers of a part are sought at least so far from those of its cell
+            wider = np.clip(3 * moved, np.maximum(reach / 2, 1.0), 4 * reach)
             radius = np.concatenate([radius[rest], wider])
             looked += len(parts)
 

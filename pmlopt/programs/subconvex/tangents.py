@@ -25,26 +25,12 @@ NODES = (100, 3_000, 200_000)
 """Partial sets of one kind that are kept at a letter, and that where nothing is found; those left out still
 count in the bound."""
 
-MOST_KINDS = 100
-"""Kinds with columns that are worth more than they cost, after which the others wait for another round."""
 
 TANGENTS = np.array([0.0, -1.0, -0.5, 0.5, 1.0])
 """Where tangents touch, from the best mass, as a share of the distance at which the budget is spent."""
 
 GUESSES = 5
 """Kinds of which a round of relaxed columns brings a column of the requirement, too."""
-
-_FIRST_THRESHOLD = 1e-3
-"""By how much less than the relaxed bound the best column is worth, at the first try."""
-
-MOST_PLATEAUS = 10_000
-"""Sets A up to which plateaus are gone through kind by kind."""
-
-_LIGHTER = 1e-12
-"""Share of the least mass by which a set may be lighter: for rounding."""
-
-_LEAST_BUDGET = 1e-14
-"""Budget below which tangents are not spread any further."""
 
 
 def least_mass(cone: Cone) -> float | None:
@@ -215,7 +201,8 @@ class Plateaus(Kinds):
             added = sets[more]
             added[:, letter] = True
             sets, mass = np.vstack([sets, added]), np.append(mass, mass[more] + p[letter])
-            if len(sets) > MOST_PLATEAUS:
+            # at most 10,000 sets A are enumerated
+            if len(sets) > 10_000:
                 return None
         own = mass[1:]
         ends = keep + half - own, 1 - own
@@ -368,7 +355,8 @@ class KindPricer(Pricer):
             if loose <= enough:
                 return Priced(-math.inf, loose, [])
             return self._above(rho, most, enough, NODES, clock)
-        below = _FIRST_THRESHOLD
+        # the first threshold is 1e-3 below the relaxed bound
+        below = 1e-3
         while True:  # thresholds that fall until there are some
             priced = self._above(rho, most, loose - below, NODES, clock)
             if priced.best > -math.inf or clock.late:
@@ -389,7 +377,8 @@ class KindPricer(Pricer):
         for nodes in steps:
             remaining = open_[left[open_] > 0] if best == 0 else open_[:0]
             for place in remaining[np.argsort(-left[remaining], kind="stable")].tolist():
-                if clock.late or len(found) > max(most, MOST_KINDS):
+                # after a hundred kinds with profitable columns the others wait for another round
+                if clock.late or len(found) > max(most, 100):
                     break
                 kind = self.kinds[np.array([place])]
                 search = _Sets(kind, costs, float(shares[place] @ self.p), float(values[place]), extra[place])
@@ -474,7 +463,8 @@ class _Sets:
         self._most = float(kind.ends[1][0])
         at = np.array([max(mass, 1e-6)])
         rate = float((kind.slope(at) - kind.slope(at * (1 + 1e-6)))[0] / (1e-6 * at[0]))
-        spread = math.sqrt(2 * max(budget, _LEAST_BUDGET) / max(rate, 1e-3))
+        # tangents are not spread any further for budgets below 1e-14
+        spread = math.sqrt(2 * max(budget, 1e-14) / max(rate, 1e-3))
         lowest = max(1e-3 * mass, min(self._least, mass))
         self._touching = np.clip(mass + spread * TANGENTS, lowest, mass + 0.9 * (1 - mass))
         if extra > 0:
@@ -483,6 +473,8 @@ class _Sets:
 
     def run(self, nodes: int) -> None:
         """Extend the best partial sets letter by letter, at most so many, and evaluate complete ones."""
+        # a set may be lighter than the least mass by rounding
+        lighter = 1e-12
         kind, p = self.kind, self.p
         count = None if kind.count is None else int(kind.count[0])
         gains = self._slopes[:, None] * p - self._each
@@ -500,8 +492,8 @@ class _Sets:
             mass = np.concatenate([mass, mass + p[letter]])
             worth = np.concatenate([worth, worth + gains[:, letter]])
             if count is None:
-                reached = mass + p[rest].sum() >= self._least * (1 - _LIGHTER)
-                able = np.flatnonzero(reached & (mass <= self._most + _LIGHTER))
+                reached = mass + p[rest].sum() >= self._least * (1 - lighter)
+                able = np.flatnonzero(reached & (mass <= self._most + lighter))
                 filled = np.maximum(gains[:, rest], 0.0).sum(axis=1)
             else:
                 missing = count - size

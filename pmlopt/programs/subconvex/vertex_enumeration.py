@@ -24,9 +24,6 @@ from pmlopt.programs.subconvex.columns import (
 )
 from pmlopt.solvers.outcome import FOREVER, Clock
 
-LARGEST_COUNTED = 40
-"""Letters up to which the number of extreme columns is counted; beyond, listing stops at the limit."""
-
 _FEASIBILITY_SLACK = 1e-13
 
 
@@ -42,7 +39,8 @@ def count_vertices(p: FloatArray, families: Sequence[Family]) -> int | None:
         >>> count_vertices(np.full(4, 0.25), [Box(0.0, 1.6)])  # two letters of 0.25 fit, a third not
         12
     """
-    return None if len(p) > LARGEST_COUNTED else sum(_count(p, family) for family in families)
+    # on more than 40 letters listing stops at the limit, without counting first
+    return None if len(p) > 40 else sum(_count(p, family) for family in families)
 
 
 def _count(p: FloatArray, family: Family) -> int:
@@ -167,6 +165,8 @@ class _Listed:
     """
 
     def __init__(self, p: FloatArray, columns: Columns | Explicit, worths: Worths) -> None:
+        # in blocks, to limit the memory
+        sets_at_a_time = 50_000
         self.columns, of = columns, worths.worth if isinstance(worths, Kernel) else worths
         if isinstance(columns, Explicit):
             self.worth = of(columns.entries)
@@ -179,7 +179,7 @@ class _Listed:
         if isinstance(worths, Kernel):
             self.worth = worths.worth_of(mass, room, self.low, self.step, self.extra)
             return
-        parts = [slice(start, start + _SETS_AT_A_TIME) for start in range(0, len(columns), _SETS_AT_A_TIME)]
+        parts = [slice(start, start + sets_at_a_time) for start in range(0, len(columns), sets_at_a_time)]
         self.worth = np.concatenate([of(columns[part].lifts(p)) for part in parts])
 
     def costs(self, prices: FloatArray) -> FloatArray:
@@ -188,6 +188,3 @@ class _Listed:
             return np.asarray(prices @ self.columns.entries)
         spent = self.low * prices.sum() + self.step * sums_over(self.sets, prices)
         return np.asarray(spent + self.extra * prices[self.letter])
-
-
-_SETS_AT_A_TIME = 50_000

@@ -15,12 +15,6 @@ from pmlopt.solvers import through_cvxpy
 from pmlopt.solvers.outcome import Options
 
 SOLVER = "CLARABEL"
-NEGLIGIBLE_MULTIPLIER = 1e-12
-"""Multipliers of less than this share of the largest are a solver's noise: they prove nothing."""
-
-NEGLIGIBLE_MASS = 1e-9
-"""Groups of less mass under every prior, and of losses less than this share of the largest, are left out of
-the programs: Clarabel stalls on them (300 records, sum modulo 3). Proofs hold them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,11 +47,14 @@ def best_response(
     Its multipliers, with the posteriors of the mechanism, bound every mechanism: those that are a solver's
     noise are left out.
     """
+    # Clarabel stalls on groups of less mass under every prior (300 records, sum modulo 3); proofs include
+    # them
+    negligible_mass = 1e-9
     program, tradeoff = rows.program, rows.tradeoff
     joints = [rows.merged(prior.joint) for prior in priors]
     masses = np.max([joint.max(axis=0) for joint in joints], axis=0)
     worst = tradeoff.losses.max(axis=1)
-    kept = np.asarray((worst > NEGLIGIBLE_MASS * worst.max()) | (masses > NEGLIGIBLE_MASS))
+    kept = np.asarray((worst > negligible_mass * worst.max()) | (masses > negligible_mass))
     part = Tradeoff(tradeoff.losses[kept], tradeoff.allowed[kept])
     relaxed = declare_tradeoff(part, [joint[:, kept] for joint in joints], program.sense, limit)
     outcome = through_cvxpy.run(relaxed.problem, SOLVER, options, {})
@@ -76,7 +73,8 @@ def best_response(
         laws = np.maximum(joint @ positive, 1e-300)
         cuts.append(Cut(prior.record, joint, laws / laws.sum(axis=0), weight))
     proof = sharpened_tradeoff(tradeoff, program.sense, program.limit, TradeoffProof(tuple(cuts), price))
-    least = NEGLIGIBLE_MULTIPLIER * max((cut.weight for cut in proof.cuts), default=0.0)
+    # multipliers below 1e-12 of the largest are a solver's noise: they prove nothing
+    least = 1e-12 * max((cut.weight for cut in proof.cuts), default=0.0)
     pairs = zip(proof.cuts, priors, strict=True)
     by_class = tuple(replace(cut, joint=prior.joint) for cut, prior in pairs if cut.weight > least)
     leaked = float(relaxed.variables["leakage"].value) if program.sense == "leakage" else limit

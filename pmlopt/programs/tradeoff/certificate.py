@@ -21,10 +21,6 @@ from pmlopt.programs.tradeoff.proof import (
     limit_verified,
 )
 
-RELATIVE_SLACK = 1e-12
-"""A distortion above D by no more than this share of max(1, D) counts as D: the rounding of its sum; and a
-leakage of a dataset that is uniform up to rounding as L, with max(1, log |X|)."""
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class TradeoffCertificate(Certificate):
@@ -84,12 +80,15 @@ class TradeoffCertificate(Certificate):
         That of an expected distortion; of a leakage where b is log |X| as far as a float can say it: such a b
         leaves room for priors beside the uniform one, under which what is independent leaks about as much.
         """
+        # A distortion above D by no more than this share of max(1, D) counts as D: the rounding of its sum;
+        # and a leakage of a dataset that is uniform up to rounding as L, with max(1, log |X|).
+        relative_slack = 1e-12
         if self.sense == "distortion":
             over, size = self.leakage - self.limit, self.query.log_size
-            room = RELATIVE_SLACK * max(1.0, size) if uniform_alone(self.entropy, size) else 0.0
+            room = relative_slack * max(1.0, size) if uniform_alone(self.entropy, size) else 0.0
             return over if over > room else 0.0
         over = self.distortion - self.limit
-        return over if over > RELATIVE_SLACK * max(1.0, self.limit) else 0.0
+        return over if over > relative_slack * max(1.0, self.limit) else 0.0
 
     @property
     def statement(self) -> str:

@@ -29,10 +29,6 @@ from pmlopt.programs.tradeoff.proof import (
 from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import FOREVER, Clock, Options
 
-WEIGHT = 1e8
-"""Of the multipliers in the proof, over the largest of them: it misses the bound of the linear program by one
-over the weight, and by what rounding of the posteriors does to their logarithms, times the weight."""
-
 
 def silent_mechanism(program: TradeoffProgram) -> tuple[FloatArray, float, TradeoffProof] | None:
     """Find the least-distortion mechanism whose output is independent of each record of a uniform dataset.
@@ -76,20 +72,13 @@ def _proof(joints: Mapping[int, FloatArray], slopes: Sequence[FloatArray]) -> Tr
     for (record, joint), slope in zip(joints.items(), slopes, strict=True):
         letters = joint.sum(axis=1, keepdims=True)
         tilted = slope / letters - slope.sum(axis=0)
-        weight = WEIGHT * (float(np.abs(tilted).max()) or 1.0)
+        # a larger weight approaches the bound of the linear program, but multiplies the rounding of
+        # logarithms
+        weight = 1e8 * (float(np.abs(tilted).max()) or 1.0)
         shares = letters * (1 + tilted / weight)
         cuts.append(Cut(record, joint, shares / shares.sum(axis=0), weight))
     return TradeoffProof(tuple(cuts), 0.0)
 
-
-SHORTEST_AUDIT = 1e-3
-"""Seconds that an audit is given when the time is over: its first relaxation, which always runs."""
-
-DOUBT = 1.4
-"""A bound on a mixture is taken to be above its leakage by this times what it was before mixing."""
-
-PLACE_WIDTH = 1e-15
-"""Relative width at which the place on a path is found."""
 
 LEAST_AUDIT_TOLERANCE = 1e-7
 """Nats; audits that prove a leakage to be within a limit need not be finer."""
@@ -107,7 +96,8 @@ def audited(
 ) -> RecordCertificate:
     """Certify the leakage of a mechanism."""
     channel = record_channel(program.orbits.query, program.mechanism(matrix))
-    options = Options(clock.at_least(SHORTEST_AUDIT), tolerance)
+    # an audit always runs its first relaxation, even when the time is over
+    options = Options(clock.at_least(1e-3), tolerance)
     return BranchAndBound(nodes, seed).search(channel, program.entropy, options, {}, enough).certificate
 
 
@@ -190,9 +180,11 @@ def likely_within(
     the audit's bound was above it, and a little more.
     """
     joint = split(audit, program.log_counts[audit.record])
-    factor = 1 + DOUBT * (audit.bound / audit.value - 1)
+    # mixing is assumed to grow the relative gap of an audit by a factor of 1.4
+    factor = 1 + 1.4 * (audit.bound / audit.value - 1)
 
     def within(place: float) -> bool:
         return record_information(joint, path(place)) * factor <= aim
 
-    return path(0.0 if within(0.0) else halved(within, 0.0, 1.0, PLACE_WIDTH))
+    # the place on the path, to its last digits
+    return path(0.0 if within(0.0) else halved(within, 0.0, 1.0, 1e-15))

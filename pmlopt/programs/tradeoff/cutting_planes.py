@@ -38,11 +38,6 @@ from pmlopt.solvers.outcome import Clock, Options
 MAX_AUDIT_RELAXATIONS = 200_000
 """Cells that all audits of a search bound at most."""
 
-ACCURACY = 1e-10
-"""What is asked of the solver: far below the gaps that are asked for."""
-
-MAX_ROUNDS = 100
-"""Programs that are solved at most in each phase of a search."""
 
 AUDIT_SHARE, LONG_AUDIT_SHARE = 0.3, 0.7
 """The part of a phase's time that is kept for an audit, so that it ends with a mechanism: as a rule, and
@@ -52,27 +47,10 @@ FIRST_AUDIT_SHARE, MEMBER_AUDIT_SHARE = 0.3, 0.6
 """Of the time left: for the audit that says how far to go on a path, and for that of a member of it, which
 ends early where it proves enough (Problem 3)."""
 
-MAX_MEMBERS = 6
-"""Members of a path that are audited at most, until one is proved to be within the leakage."""
-
-LARGEST_DISCREPANCY = 1e-2
-"""A program whose value is above the bound of its own multipliers by more has not been solved."""
 
 CLIMB_ITERATIONS, CLIMBED_AT_ONCE = 300, 50
 """Of the local method, at most, and between looks at the clock."""
 
-CLIMB_SHARE = 1e-4
-"""Of the tolerance: what an iteration of the local method must gain to be followed by another."""
-
-FIRST_SECONDS = 0.5
-"""Seconds, with its compilation, that the first program of a search has at least: it proves a bound."""
-
-COARSE_SHARE = 0.75
-"""The part of the time for mechanisms with a row for each value of the query, where there are many more
-classes than values: audits of more rows hardly ever end in time."""
-
-MANY_CLASSES = 2
-"""For each value of the query."""
 
 MET = "mechanism and bound meet"
 COARSE_MET = "no mechanism with equal rows for many classes is better"
@@ -174,7 +152,8 @@ class SearchState:
             nodes: relaxations of an audit, at most.
         """
         program = self.program
-        for _ in range(MAX_MEMBERS):
+        # at most six members of a path are audited
+        for _ in range(6):
             if audit.value <= 0 or until.late:
                 return
             matrix = likely_within(program, path, audit, program.limit - room)
@@ -271,7 +250,8 @@ class CuttingPlanePhase:
         self.aim, self.leaked = found.aim, found.leaked
         if self.met:
             return self.met
-        if self.rounds >= MAX_ROUNDS:
+        # at most 100 programs in each phase
+        if self.rounds >= 100:
             return OUT_OF_TIME
         if self._add_priors(self.last, found.leaked + self._significant) or self.late:
             return OUT_OF_TIME if self.late else None
@@ -300,9 +280,8 @@ class CuttingPlanePhase:
         """Solve the program, and return None where its own multipliers do not confirm its value."""
         program, search = self.program, self.search
         found = self._response(search.priors)
-        if found is None or found.aim - max(found.own, program.floor) > max(
-            LARGEST_DISCREPANCY, 10 * search.tolerance
-        ):
+        # a program that is further above the bound of its own multipliers has not been solved
+        if found is None or found.aim - max(found.own, program.floor) > max(1e-2, 10 * search.tolerance):
             return None
         search.learn(found.proof)
         self.proof, self.price = found.proof, sum(cut.weight for cut in found.proof.cuts)
@@ -318,8 +297,10 @@ class CuttingPlanePhase:
         """Solve for the best mechanism against some priors; the solver stops with the phase."""
         search, program = self.search, self.program
         limit = program.limit - (0.0 if program.sense == "leakage" else self.room)
-        least = FIRST_SECONDS if search.rounds <= 1 else 1e-2
-        found = best_response(self.rows, priors, limit, Options(self.until.at_least(least), ACCURACY))
+        # the first program of a search always runs, as it proves a bound
+        least = 0.5 if search.rounds <= 1 else 1e-2
+        # far below the gaps that are required
+        found = best_response(self.rows, priors, limit, Options(self.until.at_least(least), 1e-10))
         if found is not None:
             search.compile_seconds += found.compile_seconds
             search.solve_seconds += found.solve_seconds
@@ -348,7 +329,8 @@ class CuttingPlanePhase:
 
     def _climbed(self, adversary: Adversary, first: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Run the local method from some laws, while there is time."""
-        least = CLIMB_SHARE * self.search.tolerance
+        # the local method goes on while an iteration gains 1e-4 of the tolerance
+        least = 1e-4 * self.search.tolerance
         joints, values = climb(adversary, first, CLIMBED_AT_ONCE, least)
         for _ in range(CLIMB_ITERATIONS // CLIMBED_AT_ONCE - 1):
             before = values
@@ -407,12 +389,14 @@ def search(state: SearchState, first: FloatArray | None) -> str:
     plans = searched_rows(state.program)
     _audit_families(state, plans[0])
     ending, coarse = OUT_OF_TIME, None
-    first_certain = plans[-1].count > MANY_CLASSES * plans[0].count
+    # many more classes than values: more than two for each
+    first_certain = plans[-1].count > 2 * plans[0].count
     for rows in plans:
         if state.clock.late and state.best is not None and rows is not plans[0]:
             break
         last = rows is plans[-1]
-        until = state.clock if last else state.clock.part(COARSE_SHARE)
+        # audits of more rows than values hardly ever end in time: they get the last quarter
+        until = state.clock if last else state.clock.part(0.75)
         long = state.program.sense == "distortion" or (first_certain and not last)
         certain = last or first_certain
         kept = (LONG_AUDIT_SHARE if long else AUDIT_SHARE) * (until.left() or 0.0)

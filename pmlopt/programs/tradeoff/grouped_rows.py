@@ -16,15 +16,6 @@ from pmlopt.programs.record_leakage.certificate import RecordCertificate
 from pmlopt.programs.tradeoff.program import TradeoffProgram, convex_combination
 from pmlopt.programs.tradeoff.proof import Tradeoff, TradeoffProof
 
-MAX_CUTS_PER_ROUND = 4
-"""Priors that are added in one round at most, for each kind of records."""
-
-NEGLIGIBLE_WEIGHT = 1e-3
-"""Priors with less than this share of the largest weight are left out of a second program."""
-
-LEAST_DISTANCE = 1e-3
-"""How far two priors are apart that are both added, in total variation."""
-
 
 @dataclass(frozen=True, eq=False)
 class WorstCasePrior:
@@ -64,7 +55,8 @@ def divided(joint: FloatArray, counts: FloatArray, merged: FloatArray, groups: I
 
 def heaviest(proof: TradeoffProof) -> list[WorstCasePrior]:
     """List the priors of a proof whose weights are not negligible."""
-    least = NEGLIGIBLE_WEIGHT * max((cut.weight for cut in proof.cuts), default=0.0)
+    # priors with less than 1e-3 of the largest weight do not bind
+    least = 1e-3 * max((cut.weight for cut in proof.cuts), default=0.0)
     return [WorstCasePrior(cut.record, cut.joint) for cut in proof.cuts if cut.weight > least]
 
 
@@ -89,16 +81,14 @@ def apart(joints: FloatArray, values: FloatArray, floor: float) -> Sequence[Floa
     """Select a few laws above a floor, the largest first, that differ from each other."""
     chosen: list[FloatArray] = []
     for place in np.argsort(-values):
-        if values[place] <= floor or len(chosen) == MAX_CUTS_PER_ROUND:
+        # at most four priors for each kind of records in one round
+        if values[place] <= floor or len(chosen) == 4:
             break
-        near = any(np.abs(joints[place] - other).sum() / 2 < LEAST_DISTANCE for other in chosen)
+        # priors closer than 1e-3 in total variation are not both added
+        near = any(np.abs(joints[place] - other).sum() / 2 < 1e-3 for other in chosen)
         if not near:
             chosen.append(joints[place])
     return chosen
-
-
-MOST_GROUPS = 128
-"""Rows that a search tells apart at most: past so many its programs and audits take minutes each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -178,11 +168,13 @@ def searched_rows(program: TradeoffProgram) -> list[GroupedRows]:
     Where there are too many classes, neighbours of one value are taken together, each group of about the same
     probability.
     """
+    # programs and audits of more than 128 rows take minutes each
+    most_groups = 128
     values, classes = program.orbits.values, len(program.losses)
     coarse = GroupedRows(program, np.unique(values, return_inverse=True)[1].ravel())
     fine = np.arange(classes)
-    if classes > MOST_GROUPS:
-        parts = max(1, MOST_GROUPS // coarse.count)
+    if classes > most_groups:
+        parts = max(1, most_groups // coarse.count)
         places = coarse.groups * parts + _parts(program, coarse.groups, parts)
         fine = np.unique(places, return_inverse=True)[1]
     if coarse.all or len(np.unique(fine)) == coarse.count:
@@ -204,12 +196,6 @@ def _parts(program: TradeoffProgram, groups: IntArray, parts: int) -> IntArray:
 Family = Callable[[float], FloatArray]
 """Mechanisms (K, M) by a number from 0, the least distortion, to 1, the uniform answer."""
 
-STEEPEST = 60.0
-"""The largest exponent of an exponential mechanism, over the range of the losses: e^-60 is nothing."""
-
-PLACE_WIDTH = 1e-15
-"""Relative width at which the member of a family is found that has a distortion."""
-
 
 def families(rows: GroupedRows) -> list[Family]:
     """Build the symmetric channel and the exponential mechanism with the distortion as its score.
@@ -230,7 +216,8 @@ def families(rows: GroupedRows) -> list[Family]:
     def exponential(place: float) -> FloatArray:
         if place <= 0:
             return rows.repeated(cheapest)
-        weights = np.exp(losses * (-STEEPEST * (1 - place) ** 3 / spread))
+        # e^-60 is nothing
+        weights = np.exp(losses * (-60.0 * (1 - place) ** 3 / spread))
         return rows.repeated(weights / weights.sum(axis=1, keepdims=True))
 
     return [symmetric, exponential]
@@ -245,5 +232,6 @@ def within_distortion(rows: GroupedRows, family: Family) -> FloatArray:
 
     if within(1.0):
         return family(1.0)
-    share = halved(lambda share: within(1 - share), 0.0, 1.0, PLACE_WIDTH)
+    # the member of the family, to its last digits
+    share = halved(lambda share: within(1 - share), 0.0, 1.0, 1e-15)
     return program.repaired(family(1 - share))

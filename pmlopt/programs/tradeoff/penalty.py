@@ -38,26 +38,13 @@ MARGIN = 0.01
 MAX_ROUNDS, MAX_WEIGHTS, MAX_STEPS = 15, 40, 200
 """Of Algorithms 6 and 9, 7 and 10, 8 and 11, at most; the paper gives no numbers."""
 
-SETTLED = 1e-7
-"""A step of Algorithms 8 and 11 that changes entries by less in all is the last."""
 
 WEIGHT_GROWTH, STEP_SHRINKAGE = 1.5, 0.5
 """Factors of the penalty weight in Algorithms 7 and 10, of the step in 8 and 11."""
 
-AUDIT_SHARE = 0.4
-"""The part of the time that is kept for the audits at the end."""
-
-LEAST_SHARE = 1e-6
-"""Of a positive mechanism in one that was given to start from: a multiplicative step leaves a zero alone."""
-
-STARTS = 2
-"""Random starts of Algorithm 1 in each round."""
 
 STATIONARY = 1e-4
 """A leakage, or an excess over the limit, that changes by less from round to round stands still."""
-
-RELATIVE_ROOM = 1e-6
-"""By this share of L a mechanism is mixed further than needed, for its audit to stay within L."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,7 +114,8 @@ def exponentiated_gradient(
             return matrix
         change = float(np.abs(moved - matrix).sum())
         matrix, value = moved, found
-        if change < SETTLED or clock.late:
+        # a step that changes all entries together by less is the last
+        if change < 1e-7 or clock.late:
             break
     return matrix
 
@@ -157,18 +145,21 @@ def penalised(
         SolverUnavailableError: there are too many datasets for Algorithm 1.
     """
     check_listed(program.orbits.query)
-    end, clock = clock, clock.part(1 - AUDIT_SHARE)
+    # 40 % of the time is reserved for the audits at the end
+    end, clock = clock, clock.part(1 - 0.4)
     random = np.random.default_rng(seed)
     table = program.orbits.query.table()
     inside = _inside(program)
     given = inside if first is None else program.repaired(first)
-    matrix = given if first is None else convex_combination(given, inside, LEAST_SHARE)
+    # a multiplicative step never changes a zero: a little of a positive mechanism is mixed in
+    matrix = given if first is None else convex_combination(given, inside, 1e-6)
     best, last, rounds = (math.inf, given), math.inf, 0
     priors: list[FloatArray] = []
     while rounds < MAX_ROUNDS and (rounds == 0 or not clock.late):
         rounds += 1
         climb = Climb(table, matrix[table], program.entropy, 1e-6, clock)
-        climbs = [climb] * STARTS + [replace(climb, first=prior) for prior in priors[-1:]]
+        # two random starts of Algorithm 1 in each round
+        climbs = [climb] * 2 + [replace(climb, first=prior) for prior in priors[-1:]]
         found = max(runs(climbs, random), key=lambda one: one.value)
         priors.append(found.prior)
         late = clock.late  # then the prior may leak far too little
@@ -225,7 +216,8 @@ def _finished(
     audit = audited(program, matrix, 1e-7, enough=enough, seed=seed, clock=clock)
     excess = audit.bound - program.limit
     if program.sense == "distortion" and 0 < excess <= MARGIN:
-        room = program.limit * RELATIVE_ROOM
+        # mixed slightly further than needed, for the audit to stay within L
+        room = program.limit * 1e-6
         matrix = within_leakage(program, matrix, audit, program.limit - room)
         audit = audited(program, matrix, max(room / 2, 1e-12), enough=enough, seed=seed, clock=clock)
         message = f"; a violation of {excess:.1e} was mixed away"

@@ -18,9 +18,6 @@ from pmlopt.programs.record_leakage.adversary import Adversary
 from pmlopt.programs.tradeoff.certificate import TradeoffCertificate
 from pmlopt.programs.tradeoff.proof import Sense, Tradeoff, TradeoffProof, tradeoff_bound
 
-NEGLIGIBLE_PROBABILITY = 1e-12
-"""Entries of a solver's mechanism below this are its noise and become zero."""
-
 EXTRA_SHARES = (0.0, 1e-15, 1e-14, 1e-13, 1e-12)
 """How much further than computed a mechanism is mixed, one after the other, until rounding is overcome."""
 
@@ -126,7 +123,8 @@ class TradeoffProgram(Program[TradeoffCertificate]):
     def repaired(self, matrix: FloatArray) -> FloatArray:
         """Repair a solver's matrix to the nearest mechanism; in Problem 2 mixed to distortion at most D."""
         found = np.where(self.tradeoff.allowed, np.maximum(matrix, 0.0), 0.0)
-        found = np.where(found > NEGLIGIBLE_PROBABILITY, found, 0.0)
+        # smaller entries of a solver's mechanism are noise
+        found = np.where(found > 1e-12, found, 0.0)
         found /= found.sum(axis=1, keepdims=True)
         return found if self.sense == "distortion" else self._within(found)
 

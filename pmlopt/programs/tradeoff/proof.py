@@ -201,9 +201,6 @@ def only_constants(query: Query, entropy: float) -> bool:
 ROUNDING = Decimal(2) ** -46
 """What rounding may do to a distortion, over its size: products and sums of a few floats."""
 
-LIMIT_ROUNDING = 1e-11
-"""A limit within this share of the least distortion is the least: the limit and the sum are both rounded."""
-
 
 def audit_verified(query: Query, mechanism: Mechanism, audit: RecordCertificate) -> bool:
     """Return whether an audit proves the leakage of this mechanism, with its rows derived again."""
@@ -266,7 +263,8 @@ def _support_holds(tradeoff: Tradeoff, sense: Sense, limit: float) -> bool:
     if tradeoff.allowed.all():
         return True
     cheapest = tradeoff_of(tradeoff.losses, "leakage", 0.0).allowed
-    near = limit <= tradeoff.least * (1 + LIMIT_ROUNDING)
+    # the limit and the least distortion are both rounded
+    near = limit <= tradeoff.least * (1 + 1e-11)
     return sense == "leakage" and near and bool(np.array_equal(tradeoff.allowed, cheapest))
 
 

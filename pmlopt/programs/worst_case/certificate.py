@@ -16,14 +16,11 @@ from pmlopt.programs.certificate import RATIONAL, Certificate, Claim
 from pmlopt.programs.exact.arithmetic import holds_exactly
 from pmlopt.programs.least_leakage.certificate import LevelCertificate, highest_rank
 
-LEVEL_ROUNDING = 2.0**-50
-"""By how many nats a level may be above an epsilon and still be it: a logarithm and the grid of the matrix
-are rounded by as much, so that a mechanism whose likelihood ratios are at most 2 is within log 2."""
-
 
 def keeps(certificate: LevelCertificate, epsilon: float) -> bool:
     """Return whether a mechanism is within epsilon up to the last digits, decided in rational arithmetic."""
-    claim = PML(epsilon + LEVEL_ROUNDING, certificate.privacy.over)
+    # a logarithm and the grid are rounded by as much: likelihood ratios of at most 2 are within log 2
+    claim = PML(epsilon + (2.0**-50), certificate.privacy.over)
     return holds_exactly(certificate.prior, claim, certificate.mechanism.matrix)
 
 

@@ -32,9 +32,6 @@ from pmlopt.publishing.stated_law import restate_secret
 from pmlopt.releases import Ledger, Stream
 from pmlopt.releases.attributes import attribute_levels
 
-MOST_HISTORIES = 60
-"""Histories of a ledger that a page shows: those of which most is told."""
-
 
 def of_columns(
     joint: Secret,
@@ -199,7 +196,8 @@ def of_ledger(ledger: Ledger, *, title: str = "") -> Exploration:
     """
     groups = sorted(ledger.groups(), key=lambda group: -ledger.levels[group[0]])
     points = []
-    for place, group in enumerate(groups[:MOST_HISTORIES], 1):
+    # Histories of a ledger that a page shows: those of which most is told.
+    for place, group in enumerate(groups[:60], 1):
         person, level = int(group[0]), float(ledger.levels[group[0]])
         facts = [("people with this history", f"{len(group)}: {said(group.tolist())}")]
         if ledger.total is not None:

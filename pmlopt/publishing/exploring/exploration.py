@@ -28,8 +28,6 @@ from pmlopt.programs.reports.pages import MOST_OUTCOMES, TOLD, style
 LEAST_PROBABILITY = 1e-9
 """The probability up to which an outcome counts as one that does not occur, where points are compared."""
 
-ALIKE = 1e-6
-"""How far, as a share, columns may differ that count as proportional: their outcomes tell the same."""
 
 MOST_ENTRIES = 800_000
 """Entries of all matrices on a page, of four bytes each: 4.3 MB. Of more, matrices are left out, and said."""
@@ -198,7 +196,8 @@ def _shapes(part: Part) -> dict[Label, bytes]:
     """
     places = np.flatnonzero(part.occurring)
     columns = part.matrix[:, places]
-    shapes = np.round(columns / columns.max(axis=0) / ALIKE)
+    # How far, as a share, columns may differ that count as proportional: their outcomes tell the same.
+    shapes = np.round(columns / columns.max(axis=0) / 1e-6)
     return {part.outputs[y]: shape.tobytes() for y, shape in zip(places, shapes.T, strict=True)}
 
 

@@ -131,10 +131,6 @@ def unbiased_weights(matrix: FloatArray, combinations: FloatArray, law: FloatArr
     return weights
 
 
-OPTIMALITY = 1e-12
-"""How far from the largest mean log-likelihood frequencies may be that are taken for the maximum."""
-
-
 def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
     """Compute the (N,) frequencies f that maximise the likelihood `sum_y counts[y] log (f P)[y]`.
 
@@ -147,6 +143,8 @@ def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
         >>> most_likely(np.array([[0.75, 0.25], [0.25, 0.75]]), np.array([60.0, 40.0])).round(9)
         array([0.7, 0.3])
     """
+    # How far from the largest mean log-likelihood frequencies may be that are taken for the maximum.
+    optimality = 1e-12
     seen = counts > 0
     columns, shares = matrix[:, seen], counts[seen] / counts.sum()
 
@@ -158,8 +156,8 @@ def most_likely(matrix: FloatArray, counts: FloatArray) -> FloatArray:
             (columns * (shares / law**2)) @ columns.T,
         )
 
-    f, reached, bound = largest_over_laws(local, len(matrix), OPTIMALITY)
-    if bound - reached > OPTIMALITY:
+    f, reached, bound = largest_over_laws(local, len(matrix), optimality)
+    if bound - reached > optimality:
         raise SolverError("the likelihood was not maximised: use the linear method, and report these counts")
     return f
 

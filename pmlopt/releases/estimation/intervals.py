@@ -162,12 +162,6 @@ def exact_intervals(
 FEWEST_EXPECTED = 5.0
 """The least expected count of every output at which the law of large samples is used."""
 
-LARGEST_COUNT = 2**53
-"""The largest number of people: up to here floats hold every whole number."""
-
-ABSENT = 1e-9
-"""Frequencies up to this are taken for zero."""
-
 
 @dataclass(frozen=True)
 class GoodnessOfFit:
@@ -218,7 +212,8 @@ def goodness_of_fit(
     statistic = max(0.0, 2 * float(counts[seen] @ ratio))
     occurs = matrix.max(axis=0) > 0
     outputs = int(occurs.sum())
-    face = matrix[frequencies > ABSENT]
+    # Frequencies up to this are taken for zero.
+    face = matrix[frequencies > 1e-9]
     degrees = outputs - int(np.linalg.matrix_rank(face, tol=RANK_TOLERANCE * np.linalg.norm(face, 2)))
     if math.isinf(statistic):
         return GoodnessOfFit(statistic, max(degrees, 0), 0.0)
@@ -268,6 +263,8 @@ def independence(counts: ArrayLike) -> GoodnessOfFit:
 
 def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
     """Check counts of outputs, and return them as integers: at least 0, of one person or more."""
+    # The largest number of people: up to here floats hold every whole number.
+    largest_count = 2**53
     array = float_array(numbers, ndim, "the counts", PriorError)
     wrong = array[(array < 0) | (array != np.rint(array))]
     if wrong.size:
@@ -275,8 +272,8 @@ def whole_counts(numbers: ArrayLike, ndim: int) -> IntArray:
     total = float(array.sum())
     if total == 0:
         raise PriorError("the counts are all 0: from no people nothing can be estimated")
-    if total > LARGEST_COUNT:
-        raise PriorError(f"the counts sum to {total:g}: give at most {LARGEST_COUNT} people")
+    if total > largest_count:
+        raise PriorError(f"the counts sum to {total:g}: give at most {largest_count} people")
     return array.astype(np.int64)
 
 

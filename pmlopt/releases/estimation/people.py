@@ -22,19 +22,7 @@ from pmlopt.releases.estimation.intervals import (
     score_ends,
 )
 
-MOST_PEOPLE = 10**300
-"""Of a plan: floats end at 1e308."""
-
 _HALF_WIDTH = "the half-width", InputError
-
-LEVEL_WIDTH = 1e-3
-"""Relative width to which a level is bisected: the half-width then differs by about as much."""
-
-LOWEST_SHARE = 1e-3
-"""Share of the highest level at which a search for the least one begins."""
-
-DOUBLINGS = 6
-"""How often the level at which PML asks for nothing is doubled: LDP asks for something at every level."""
 
 
 def half_width(
@@ -110,7 +98,8 @@ def people_needed(
     """
     p, m = paired(prior, mechanism)
     widths, width = _widths(p, m, confidence, workload, intervals), positive(half_width, *_HALF_WIDTH)
-    needed = least_whole(lambda people: widths(people) <= width, MOST_PEOPLE)
+    # Of a plan: floats end at 1e308.
+    needed = least_whole(lambda people: widths(people) <= width, 10**300)
     if needed is None:
         raise InputError(f"the half-width {half_width:g} is too small: no number of people is enough")
     return needed
@@ -161,6 +150,8 @@ def level_needed(
         >>> round(level, 2), round(math.log(1.5), 2)
         (0.41, 0.41)
     """
+    # How often the level at which PML asks for nothing is doubled: LDP asks for something at every level.
+    doublings = 6
     p, count = as_prior(prior), whole(people, "the number of people", InputError)
     width = positive(half_width, *_HALF_WIDTH)
     highest = p.max_leakage if most is None else nonnegative(most, "the largest level", PrivacyError)
@@ -174,19 +165,21 @@ def level_needed(
             enough[level] = mechanism
         return level in enough
 
-    for _ in range(0 if most is not None else DOUBLINGS):
+    for _ in range(0 if most is not None else doublings):
         if narrow(highest):
             break
         highest *= 2
     if not narrow(highest):
         needed = people_needed(p, build(highest), width, share, workload, intervals)
-        known = "that was given" if most is not None else f"that is tried: {2**DOUBLINGS} times -log min p"
+        known = "that was given" if most is not None else f"that is tried: {2**doublings} times -log min p"
         raise PrivacyError(
             f"at the level {highest:.6g} nats, the largest {known}, a half-width of {width:g} takes {needed} "
             f"people, and there are {count}: ask for a larger half-width or a lower confidence"
         )
-    low = LOWEST_SHARE * highest
-    level = low if narrow(low) else halved(narrow, low, highest, LEVEL_WIDTH)
+    # Share of the highest level at which a search for the least one begins.
+    low = 1e-3 * highest
+    # Relative width to which a level is bisected: the half-width then differs by about as much.
+    level = low if narrow(low) else halved(narrow, low, highest, 1e-3)
     return level, enough[level]
 
 

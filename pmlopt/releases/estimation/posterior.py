@@ -17,16 +17,6 @@ BLOCK, MOST_STEPS = 200, 30_000
 """Points of each chain after which the error is looked at, of which the first half is forgotten; and the
 steps at which sampling is given up."""
 
-LETTERS_A_STEP = 16
-"""For each so many letters a point of a chain is one step more from the last that is kept."""
-
-PRECISE = 0.05
-"""Error of each mean, as a share of the posterior's standard deviation, at which sampling ends: as of 400
-draws that are independent."""
-
-SHRINKS = 60
-"""Halvings, roughly, of a slice before a step is left out."""
-
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
@@ -98,7 +88,8 @@ def posterior_draws(
     axes = _even_directions(columns, observed, concentration, points.mean(axis=0))
     kept: list[FloatArray] = []
     still = 1e-15 * np.abs(combinations).max(axis=1)  # of a row that frequencies hardly change
-    thin = 1 + n // LETTERS_A_STEP
+    # For each so many letters a point of a chain is one step more from the last that is kept.
+    thin = 1 + n // 16
     for step in range(1, max(MOST_STEPS, 2 * BLOCK * thin) + 1):
         between = step % 2 == 0
         towards = _between_letters(rng, n) if between else rng.normal(size=(CHAINS, n - 1)) @ axes.T
@@ -110,7 +101,9 @@ def posterior_draws(
         late = np.array(kept[len(kept) // 2 :])  # (steps, chains, K)
         spread, means = late.std(axis=(0, 1)), late.mean(axis=0)
         errors = means.std(axis=0, ddof=1) / np.sqrt(CHAINS)
-        if (errors <= PRECISE * spread + still).all():
+        # Error of each mean, as a share of the posterior's standard deviation, at which sampling ends: as of
+        # 400 draws that are independent.
+        if (errors <= 0.05 * spread + still).all():
             return late.reshape(-1, late.shape[2]), errors
     raise SolverError(
         f"the posterior was not sampled to a twentieth of its spread in {step} steps: ask for a workload of "
@@ -174,7 +167,8 @@ def _moved(
 
     levels = heights(np.zeros(CHAINS)) - rng.exponential(size=CHAINS)
     at, left = np.zeros(CHAINS), np.ones(CHAINS, dtype=bool)
-    for _ in range(SHRINKS):
+    # Halvings, roughly, of a slice before a step is left out.
+    for _ in range(60):
         tried = np.where(left, least + (most - least) * rng.random(CHAINS), at)
         inside: BoolArray = heights(tried) > levels
         at = np.where(left & inside, tried, at)

@@ -25,9 +25,6 @@ SampleTable: TypeAlias = Numbers
 _STEPS = 20
 """Of Newton's method, before an interval is halved."""
 
-MOST_PLANNED = 10**15
-"""Samples at each letter past which a plan is refused."""
-
 
 @dataclass(frozen=True, eq=False)
 class SampledLevel:
@@ -147,6 +144,8 @@ def samples_to_refute(
         >>> samples_to_refute([0.5, 0.5], [[0.75, 0.25], [0.25, 0.75]], 0.2)  # it leaks 0.4055
         176
     """
+    # Samples at each letter past which a plan is refused.
+    most_planned = 10**15
     known, m = paired(prior, mechanism)
     share = confidence_of(confidence)
     chance = within(power, "(0, 1)", "the power", InputError, ", such as 0.95")
@@ -179,9 +178,9 @@ def samples_to_refute(
         drawn = np.stack([seen, samples - seen], axis=1)
         return _CellTest(known.pmf, drawn, measure).end(int(x), int(cell[-1]), 0, end, 1) > claim
 
-    if (needed := least_whole(enough, MOST_PLANNED)) is None:
+    if (needed := least_whole(enough, most_planned)) is None:
         raise PrivacyError(
-            f"more than {MOST_PLANNED:.0e} samples would be needed: the claim is too near to the level"
+            f"more than {most_planned:.0e} samples would be needed: the claim is too near to the level"
         )
     return needed
 

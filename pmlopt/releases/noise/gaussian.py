@@ -21,9 +21,6 @@ from pmlopt.model.uncertainty.sensitivity import level_within_distance
 from pmlopt.releases.noise.binary import BinaryNoise, Promise
 from pmlopt.releases.noise.leakage_tails import Cells, Failure, Letters
 
-FALLS_TO = 0.025
-"""Below this sigma no float tells the noise from none: of a Gaussian nothing is 40 sigma out."""
-
 _TOP = 1 / math.sqrt(2 * math.pi)
 
 
@@ -102,13 +99,6 @@ class GaussianFailure(Failure):
         return np.where(most.possible, bend, np.where(least.possible, np.inf, 0.0))
 
 
-_LARGEST_SIGMA = 1e150
-"""The largest sigma: its square is a float."""
-
-_STEP = 1.02
-"""By this factor sigmas are tried downward where the failure probability may not be monotone."""
-
-
 class BinaryGaussian(BinaryNoise):
     """Y = X + G, G Gaussian with standard deviation sigma = `scale`, X = -1 or 1.
 
@@ -162,6 +152,10 @@ class BinaryGaussian(BinaryNoise):
         Raises:
             PrivacyError: an argument is outside its range, or epsilon so small that sigma^2 is no float.
         """
+        # Below this sigma no float tells the noise from none: of a Gaussian nothing is 40 sigma out.
+        falls_to = 0.025
+        # The largest sigma: its square is a float.
+        largest_sigma = 1e150
         level, share = positive(epsilon, "epsilon", PrivacyError), probability(delta)
         silent = cls(prior, 0.0, radius, over)
 
@@ -169,17 +163,18 @@ class BinaryGaussian(BinaryNoise):
             return GaussianFailure(level, scale).largest(silent.masses, share) <= share
 
         high = plocal_scale(level, share)
-        while high <= _LARGEST_SIGMA and not holds(high):  # by rounding
+        while high <= largest_sigma and not holds(high):  # by rounding
             high *= 2
-        if high > _LARGEST_SIGMA:
+        if high > largest_sigma:
             raise PrivacyError(
-                f"epsilon is {level:g}: no sigma up to {_LARGEST_SIGMA:g} is enough: give a larger one"
+                f"epsilon is {level:g}: no sigma up to {largest_sigma:g} is enough: give a larger one"
             )
         monotone = GaussianFailure(level, high).falls_from(silent.least)
-        low, ratio = (min(high, monotone), _STEP) if monotone > FALLS_TO else (min(high, 1.0), 2.0)
+        # By this factor sigmas are tried downward where the failure probability may not be monotone.
+        low, ratio = (min(high, monotone), 1.02) if monotone > falls_to else (min(high, 1.0), 2.0)
         while holds(low):
             high, low = low, low / ratio
-            if high < FALLS_TO:
+            if high < falls_to:
                 return silent if holds(0.0) else cls(prior, high, radius, over)
         return cls(prior, halved(holds, low, high, 1e-12), radius, over)
 

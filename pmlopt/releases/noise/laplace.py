@@ -91,10 +91,6 @@ class LaplaceFailure(Failure):
         return np.where(self.adds(least), np.where(at.possible, slope, np.nan), 0.0)
 
 
-_LARGEST_SCALE = 1e300
-"""The largest scale: draws are finite."""
-
-
 def laplace_level(scale: float, least: float) -> float:
     """Compute the level of Laplace noise on a binary secret: `eps(b) = 2/b - log(1 - a + a e^{2/b})`, in
     nats.
@@ -143,14 +139,16 @@ def laplace_scale(epsilon: float, least: float) -> float:
         >>> laplace_scale(math.log(2), 0.5)
         0.0
     """
+    # The largest scale: draws are finite.
+    largest_scale = 1e300
     level = nonnegative(epsilon, "epsilon", PrivacyError)
     share = within(least, "[0, 1]", "the least probability", PrivacyError)
     if level == 0:
         raise PrivacyError("epsilon is 0, and noise of any finite scale leaks something: give a positive one")
     scale = 2 / ratio_for_level(share, level)
-    if scale > _LARGEST_SCALE:
+    if scale > largest_scale:
         raise PrivacyError(
-            f"epsilon is {level:g}: it takes a scale above {_LARGEST_SCALE:g}: give a larger one"
+            f"epsilon is {level:g}: it takes a scale above {largest_scale:g}: give a larger one"
         )
     # the closed form is rounded: the level is checked at the scale that is returned
     return smallest_holding(lambda size: laplace_level(size, share) <= level, scale) if scale else scale

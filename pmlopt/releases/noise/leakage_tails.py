@@ -71,25 +71,14 @@ def _up(value: Fraction) -> float:
     return math.nextafter(near, math.inf) if Fraction(near) < value else near
 
 
-ABSOLUTE_SLACK = 1e-11
-"""How far above the supremum the reported probability may be."""
-
-RELATIVE_SLACK = 1e-6
-"""And how far as a share of it, where that is less."""
-
 TAIL_ROUNDING = 2e-13
 """Relative rounding of a tail, which every bound is raised by: 40 deviations out, where a Gaussian tail is
 the smallest float, the last digit of its argument moves it by 40^2 units in the last place.
 """
 
-FIRST_CELLS = 64
-"""Cells of the first cover of the interval of p."""
 
 MAX_CELLS = 1_000_000
 """Cells past which the search ends with the bound in hand."""
-
-MAX_DEPTH = 64
-"""Halvings of a cell: more than a float has digits."""
 
 
 @dataclass(frozen=True)
@@ -172,12 +161,15 @@ class Failure(ABC):
         edges = self.edges(*masses.rarer)
         left, right = edges[:-1], edges[1:]
         bounds, best, settled = np.ones(len(left)), 0.0, 0.0
-        for _ in range(MAX_DEPTH):
+        # Halvings of a cell: more than a float has digits.
+        for _ in range(64):
             middle = left + (right - left) / 2
             values, over = self.cells(left, middle, right)
             bounds = np.minimum(bounds, over * (1 + TAIL_ROUNDING))
             best = max(best, float(values.max()))
-            open_ = bounds > best + min(ABSOLUTE_SLACK, max(RELATIVE_SLACK * best, 1e-20))
+            # How far above the supremum the reported probability may be.
+            # And how far as a share of it, where that is less.
+            open_ = bounds > best + min(1e-11, max(1e-6 * best, 1e-20))
             settled = max(settled, best, float(bounds[~open_].max(initial=0.0)))
             last = float(bounds[open_].max(initial=0.0))
             if not open_.any() or (enough is not None and (best > enough or max(settled, last) <= enough)):
@@ -191,7 +183,8 @@ class Failure(ABC):
 
     def edges(self, low: float, high: float) -> FloatArray:
         """Return the (K,) ends of the cells that the search begins with."""
-        return np.linspace(low, high, FIRST_CELLS + 1)
+        # Cells of the first cover of the interval of p.
+        return np.linspace(low, high, 64 + 1)
 
     def _at(self, p: Fraction) -> float:
         """Compute T of a letter with exactly this probability, from above; of Y = X, the probability

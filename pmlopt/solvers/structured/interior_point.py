@@ -17,33 +17,17 @@ from pmlopt.solvers.structured.block_program import Task
 from pmlopt.solvers.structured.newton import Newton, newton_at
 from pmlopt.solvers.structured.points import Family, Point, narrowed, narrowed_point, widened_point
 
-CENTRING_EXPONENT = 4
-"""The target is the mean product times the share of the gap that a step without centring leaves, to this
-power. Mehrotra's 3 takes a quarter more iterations here."""
-
-BOUNDARY_FRACTION = 0.999
-"""The share of the way to the boundary that a step goes."""
-
-MAX_STEPS = 200
-"""Iterations after which the method ends; 15 to 60 are usual."""
-
 SHORT, PATIENCE = 1e-3, 5
 """Steps shorter than this are no progress; after so many in a row the method ends."""
 
-VANISHED_PRODUCTS = 1e-6
-"""Where the products are this small a share of the gap that is wanted, nothing more will come of them."""
 
 AIMED_GAP_SHARE = 0.01
 """The share of that gap which the method aims at: one or two iterations more leave a cleaner matrix."""
 
-SMALLEST_GAP_SHARE = 1e-14
-"""A gap below this share of the first is not waited for: it may never come."""
 
 SINGLE_PRECISION_ENTRIES = 5_000
 """Matrices of more entries than this are begun in single precision: an iteration takes half as long there."""
 
-SINGLE_PRECISION_GAP = 1e-6
-"""The gap for each letter down to which single precision goes: below, slacks are lost in its rounding."""
 
 SINGLE_PRECISION_MISMATCH = (1e-3, 1e-5)
 """What the equations of the entries and the coupling rows may miss there; where more is missed than at the
@@ -95,7 +79,8 @@ def minimise(
         if iteration % EVERY == EVERY - 1 or point.gap <= watch.near:
             watch.look(point)
         following, trouble = point, _over(iteration, idle, clock)
-        if point.gap <= VANISHED_PRODUCTS * watch.least:
+        # products so small no longer change the certified gap
+        if point.gap <= 1e-6 * watch.least:
             trouble = "nothing improves"
         if not (watch.proved or trouble):
             try:
@@ -119,7 +104,8 @@ def minimise(
 def _begun(task: Task, start: Point, watch: _Watch, clock: Clock) -> tuple[Point, int]:
     """Return the point that single precision reaches, and after how many iterations."""
     narrow, point = narrowed(task), narrowed_point(start)
-    least = max(SINGLE_PRECISION_GAP * task.prior.size, watch.near)
+    # below 1e-6 for each letter, slacks are lost in the rounding of single precision
+    least = max(1e-6 * task.prior.size, watch.near)
     idle, last = 0, None
     for iteration in count():
         if point.gap <= least or idle > 1 or _over(iteration, 0, clock):
@@ -153,7 +139,8 @@ class _Watch:
     def __init__(self, gap_of: Callable[[Point], float], enough: float, start: Point) -> None:
         self.gap_of, self.enough = gap_of, enough
         self.best, self.gap = start, np.inf
-        self.least = max(enough, SMALLEST_GAP_SHARE * start.gap)
+        # a smaller gap may never come
+        self.least = max(enough, 1e-14 * start.gap)
         self.near = NEAR * AIMED_GAP_SHARE * self.least
 
     @property
@@ -176,7 +163,8 @@ def _over(iteration: int, idle: int, clock: Clock) -> str:
     """Return why the method must end here; empty if it need not."""
     if idle >= PATIENCE:
         return "nothing improves"
-    if iteration >= MAX_STEPS:
+    # 15 to 60 iterations are usual
+    if iteration >= 200:
         return "iteration limit"
     return "time limit" if clock.late else ""
 
@@ -189,7 +177,8 @@ def _iterate(newton: Newton) -> tuple[Point, float]:
     gap = at.gap
     step = newton.step()
     primal, dual = at.lengths(step)
-    target = gap / pairs * (at.gap_after(step, primal, dual) / gap) ** CENTRING_EXPONENT
+    # Mehrotra's exponent 3 takes a quarter more iterations here
+    target = gap / pairs * (at.gap_after(step, primal, dual) / gap) ** 4
     wanted: Family = {}
     for name, product in now.items():
         change = step.slacks[name] * step.duals[name]
@@ -197,5 +186,6 @@ def _iterate(newton: Newton) -> tuple[Point, float]:
         wanted[name] = np.subtract(target, change, out=change)
     step = newton.step(wanted)
     primal, dual = at.lengths(step)
-    primal, dual = (length if length == 1 else BOUNDARY_FRACTION * length for length in (primal, dual))
+    # a step goes 99.9 % of the way to the boundary
+    primal, dual = (length if length == 1 else 0.999 * length for length in (primal, dual))
     return at.moved(step, primal, dual), min(primal, dual)

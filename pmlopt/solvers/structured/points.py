@@ -153,10 +153,6 @@ def _narrow(part: Any) -> Any:
     return part.astype(np.float32) if isinstance(part, np.ndarray) and part.dtype == np.float64 else part
 
 
-VOID = 1e-30
-"""The multipliers of entries that are not there: their products vanish."""
-
-
 def centre(task: Task) -> Point:
     """Build the uniform mechanism, strictly inside, with multipliers that satisfy the dual equations."""
     n, m = task.costs.shape
@@ -211,7 +207,8 @@ def _point(
     for name, where in (("above", task.allowed), ("below", task.allowed), ("excess", task.hinged),
                         ("cut", task.hinged)):  # fmt: skip
         if where is not None and name in duals:
-            duals[name][~where] = VOID
+            # entries that are absent get multipliers whose products vanish
+            duals[name][~where] = 1e-30
     return Point(slacks, duals, task.block.lower @ scalars, scalars, means, rows)
 
 

@@ -16,9 +16,6 @@ from pmlopt.solvers import highs
 from pmlopt.solvers.outcome import Options, Outcome, Point
 from pmlopt.solvers.structured.block_program import Task, have
 
-ENTRIES_WITHOUT_PRESOLVE = 900
-"""Matrices of up to this many entries are solved sooner without presolve."""
-
 
 def run(
     task: Task,
@@ -35,7 +32,8 @@ def run(
         basis: "columns" and "rows", the statuses that a neighbour's solve ended with.
     """
     begin = time.perf_counter()
-    small = task.costs.size <= ENTRIES_WITHOUT_PRESOLVE
+    # matrices of up to 900 entries are solved sooner without presolve
+    small = task.costs.size <= 900
     usual = {**highs.METHODS["highs"], **({"presolve": "off"} if small else {})}
     solver = highs.loaded(model_of(task), {**usual, **highs.limits(options)})
     ready = time.perf_counter()
